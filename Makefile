@@ -36,6 +36,7 @@
 #                 restic mount, and a view of a million files (tens of minutes, 22 GiB)
 # make coverage   docs/coverage.md: what the tests of the packages run (some minutes)
 # make picture    docs/demo.svg: what a terminal shows of the story of make demo
+# make names      docs/restricted-names.md: the names that a preview treats in a special way
 # make transcripts  docs/transcripts.md: what preview and commit print on a terminal; as root
 # make install    what was built, to PREFIX/bin (/usr/local), with manual pages, completion
 #                 scripts, systemd units, and the helpers of mount(8) in SBINDIR (/sbin); below
@@ -50,8 +51,9 @@
 # How much a test tries, and where a new one belongs: CONTRIBUTING.md.
 
 SHELL    := /bin/bash
-PKG      ?= $(shell go list ./... | grep -v -e /test/ -e /cmd/spectrum)
-FAULTS   ?= ./test/...
+# The packages that take longest come first, so that none of them runs alone at the end.
+PKG      ?= $(shell go list ./staging ./verify ./restore/snapshot ./restore/action ./... | grep -v -e /test/ -e /cmd/spectrum)
+FAULTS   ?= $(addprefix ./test/,undo crash rival disk attack power) ./test/...
 COUNT    ?= 50
 # Which part of the exhaustive tests a run tries: it follows from the commit.
 SEED     ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 0)
@@ -69,7 +71,7 @@ RACE     := Scripts|View|Daemon|Run|Status|Latest|Notify|Progress|Bar|Signal|Int
 # sample of their tests with it. A sweep tries more values, and no more threads.
 UNITRACE := -race
 CALM     := $(addprefix github.com/spectrumfs/spectrum/,restore $(addprefix restore/,action audit \
-              preview quarantine savepoint statement) verify/bundle verify/canonjson)
+              preview preview/report quarantine savepoint statement) verify/bundle verify/canonjson)
 # A sweep runs all of them, and all that are about views on one processor; not those with
 # the race detector that send a signal at every call, which the lane "scripts" sweeps.
 ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
@@ -86,8 +88,7 @@ FUZZTIME ?= 2s
 FUZZGUIDED ?= $(if $(filter 2s,$(FUZZTIME)),no,yes)
 # The test that looks at the preview's page in a browser; not under the race detector.
 PAGE     := TestPageInChromium
-# Flags of the benchmark, such as BENCH="-only view -rounds 3" or
-# BENCH="-markdown -svg docs/performance.svg".
+# Flags of the benchmark, such as BENCH="-only view -rounds 3".
 BENCH    ?=
 # Flags of the conformance suite's runner.
 CONFORMANCE ?=
@@ -102,11 +103,14 @@ ARCHES   ?= amd64 arm64
 # The linters that are too large for go.mod. staticcheck is one of those in golangci-lint.
 GOLANGCI_VERSION    := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
+# A server of S3, for the sweep.
+VERSITYGW_VERSION   := v1.8.0
 
 # The version is part of the file's name, so that a new pin is a missing file.
 TOOLS       := $(CURDIR)/.tools/bin
 GOLANGCI    := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+export VERSITYGW := $(TOOLS)/versitygw-$(VERSITYGW_VERSION)
 
 # Git may refuse to look at a checkout of another user: then the program has no commit.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 || echo -buildvcs=false)
@@ -118,7 +122,7 @@ $(error SPECTRUM_TESTS is "$(SPECTRUM_TESTS)", not sample, sweep or long)
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench coverage picture transcripts install uninstall man release clean
+.PHONY: all help demo need-run need-demo need-test need-bench need-release build race-build tools test sweep test-long unit scripts race views page faults mutants conformance lint cross fuzz stress bench coverage picture names transcripts install uninstall man release clean
 
 all: need-run build
 	@echo
@@ -154,13 +158,14 @@ race-build:
 	go build $(VCS) -race -o bin/spectrum-race ./cmd/spectrum
 
 # Vet is one of the linters, so go test need not run it again. Many packages wait more than
-# they compute, so more of them run at a time than there are processors.
-GOTEST := go test -vet=off -count=1 -p $(shell echo $$((2 * $$(nproc))))
+# they compute, so more of them run at a time than there are processors. Without debug
+# information they are linked in two thirds of the time.
+GOTEST := go test -vet=off -count=1 -ldflags=-w -p $(shell echo $$((2 * $$(nproc))))
 
 test:
 	@scripts/lanes.sh "make test" tools build race-build lint+scripts unit+race faults views+page fuzz
 
-sweep: tools
+sweep: tools $(VERSITYGW)
 	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build race-build cross unit+scripts faults+race views+page fuzz mutants
 
 unit: RACED = $(filter-out $(CALM),$(shell go list $(PKG)))
@@ -181,7 +186,7 @@ views: need-test build
 	scripts/leftovers.sh env GOMAXPROCS=1 $(GOTEST) -timeout 30m -run '$(VIEWS)' ./fusefs/... ./cmd/spectrum
 
 page: need-test
-	CI_CHROMIUM=1 scripts/leftovers.sh $(GOTEST) -run '^$(PAGE)$$' ./restore/preview
+	CI_CHROMIUM=1 scripts/leftovers.sh $(GOTEST) -run '^$(PAGE)$$' ./restore/preview/report
 
 # Without the race detector: it would watch the tests, and not the binary.
 faults: need-test build race-build
@@ -233,6 +238,9 @@ picture: build
 	go run ./scripts/picture -bin bin/spectrum > docs/demo.svg.new
 	mv docs/demo.svg.new docs/demo.svg
 
+names:
+	go test ./restore/privacy -run '^TestPage$$' -write-names
+
 transcripts: build
 	SPECTRUM_BIN='$(CURDIR)/bin/spectrum' go test ./cmd/spectrum -run '^TestTranscripts$$' -write-transcripts
 
@@ -257,3 +265,7 @@ $(GOLANGCI):
 $(GOVULNCHECK):
 	GOBIN=$(TOOLS) go install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
 	mv $(TOOLS)/govulncheck $@
+
+$(VERSITYGW):
+	GOBIN=$(TOOLS) go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW_VERSION)
+	mv $(TOOLS)/versitygw $@

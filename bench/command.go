@@ -72,7 +72,7 @@ func (s spectrum) verify(ctx context.Context, set set) error {
 	return s.run(ctx, "", "verify", set.runDir())
 }
 
-// verifyPeak verifies and gives the peak of resident memory in KiB. It comes from the
+// verifyPeak verifies and returns the peak of resident memory in KiB. It comes from the
 // kernel's account of the ended child, which no reading of VmHWM from outside can be late
 // enough for. It is never less than the few MB of this program, which started the child.
 func (s spectrum) verifyPeak(ctx context.Context, set set) (int64, error) {
@@ -83,7 +83,7 @@ func (s spectrum) verifyPeak(ctx context.Context, set set) (int64, error) {
 	return cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss, nil
 }
 
-// preview gives the id of a new preview.
+// preview returns the id of a new preview.
 func (s spectrum) preview(ctx context.Context, set set, root string, flags ...string) (string, error) {
 	cmd := s.command(ctx, "", append([]string{"preview", "--restore-root", root, set.runDir()}, flags...)...)
 	out, err := cmd.Output()

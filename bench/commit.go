@@ -46,8 +46,8 @@ func (b *bench) commitAgainst(ctx context.Context, s set, other func(ctx context
 	return interleave(ctx, b.rounds, ours, theirs)
 }
 
-// intoEmpty hands an empty restore root to f. What earlier work left to be written to the
-// disk is written first, so that nobody pays for another. The root is removed with the set:
+// intoEmpty calls f with an empty restore root. Data of earlier work is synced first, so that
+// f does not pay for it. The root is removed with the set:
 // ext4 avoids inodes that were freed a moment ago, and searches long for others.
 func (b *bench) intoEmpty(ctx context.Context, f func(root string) (time.Duration, error)) (time.Duration, error) {
 	root, err := os.MkdirTemp(b.restores(), "root-")

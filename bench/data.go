@@ -33,7 +33,7 @@ type sizes struct {
 	million int
 }
 
-// need gives the bytes that the largest section takes: its set, what both sides restore in
+// need returns the bytes that the largest section takes: its set, what both sides restore in
 // each round of two measurements, and as much again for what file systems add. Some 22 GiB
 // by default. The sections that restore nothing keep at most a second copy.
 func (s sizes) need(rounds int) int64 {
@@ -43,7 +43,7 @@ func (s sizes) need(rounds int) int64 {
 	return max(int64(4*rounds+2)*restored, 2*kept)
 }
 
-// files gives the files that the section with the most of them has at once.
+// files returns the files that the section with the most of them has at once.
 func (s sizes) files(rounds int) int64 {
 	return max(int64(4*rounds+2)*int64(s.small), int64(s.tiny), int64(s.million))
 }
@@ -75,7 +75,7 @@ type set struct {
 func (s set) data() string   { return filepath.Join(s.project, "data") }
 func (s set) runDir() string { return filepath.Join(s.project, "CONTRACTS", "_runs", s.name) }
 
-// file gives the path of file i, relative to the project.
+// file returns the path of file i, relative to the project.
 func (s set) file(i int) string {
 	return filepath.Join("data", strconv.Itoa(i/cmp.Or(s.perDir, perDir)), fmt.Sprintf("%06d.bin", i))
 }

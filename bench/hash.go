@@ -71,7 +71,7 @@ func opensslPerCore(ctx context.Context, s set, cores int) error {
 	return group.Wait()
 }
 
-// share gives the files of s that are the given core's.
+// share returns the files of s that are the given core's.
 func share(s set, core, cores int) []string {
 	var files []string
 	for i := core; i < s.n; i += cores {
@@ -80,7 +80,7 @@ func share(s set, core, cores int) []string {
 	return files
 }
 
-// sha256sumList writes the list that sha256sum -c takes, and gives its path.
+// sha256sumList writes the list that sha256sum -c takes, and returns its path.
 func sha256sumList(ctx context.Context, s set) (string, error) {
 	var names bytes.Buffer
 	for i := range s.n {

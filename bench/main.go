@@ -17,7 +17,7 @@
 // Each measurement is repeated, ours and theirs in turn, and the best of each counts: noise
 // only ever adds time. A ratio is their time divided by ours, so that more is better.
 //
-// The rows are printed as text or, for the documentation, as Markdown, and can be drawn.
+// The rows are printed as text or, for the documentation, as Markdown.
 // The exit status is 1 when a target was missed or something failed.
 package main
 
@@ -36,13 +36,12 @@ import (
 
 var errMissed = errors.New("a target was missed")
 
-// options is what the command line says.
+// options are those of the command line.
 type options struct {
 	bin      string // the spectrum binary
 	loopback string // the binary of bench/loopback
 	dir      string // where the data goes
 	only     string // comma separated names of sections; empty is all
-	svg      string // a file to draw the rows into; empty is none
 	markdown bool
 	rounds   int
 	sizes    sizes
@@ -67,9 +66,6 @@ func run(args []string, stdout io.Writer) error {
 	defer stop()
 	rows, err := measureAll(ctx, opts)
 	err = errors.Join(err, report(stdout, rows, opts.markdown))
-	if err == nil && opts.svg != "" {
-		err = os.WriteFile(opts.svg, drawing(rows), 0o644)
-	}
 	if err == nil && missed(rows) {
 		err = errMissed
 	}
@@ -90,7 +86,6 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.loopback, "loopback", "bin/loopback", "the `binary` of bench/loopback")
 	flags.StringVar(&o.dir, "dir", os.TempDir(), "put the data into a new directory under `DIR`")
 	flags.StringVar(&o.only, "only", "", "run only these `sections`: "+strings.Join(sectionNames(), ","))
-	flags.StringVar(&o.svg, "svg", "", "draw the rows into `FILE`")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the rows as a table in Markdown")
 	flags.IntVar(&o.rounds, "rounds", 5, "repeat each measurement `N` times")
 	flags.IntVar(&o.sizes.bigMiB, "big-mib", 256, "`MiB` of each of the four big files")

@@ -9,7 +9,7 @@ import (
 // pair holds the times of one measurement, a value per round.
 type pair struct{ ours, theirs []time.Duration }
 
-// A timing does what is measured once and gives the time of the part that counts.
+// A timing does what is measured once and returns the time of the part that counts.
 type timing func(ctx context.Context, round int) (time.Duration, error)
 
 // interleave runs ours and theirs in turn, so that a slow minute of the machine meets both;
@@ -35,7 +35,7 @@ func interleave(ctx context.Context, rounds int, ours, theirs timing) (pair, err
 	return p, nil
 }
 
-// clock gives the time that f takes.
+// clock returns the time that f takes.
 func clock(f func() error) (time.Duration, error) {
 	start := time.Now()
 	err := f()

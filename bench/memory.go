@@ -49,7 +49,7 @@ func (b *bench) viewMemory(ctx context.Context, s set) (rows []row, err error) {
 	}, err
 }
 
-// memoryNow gives the resident memory of a server in KiB, memoryPeak the most it ever was.
+// memoryNow returns the resident memory of a server in KiB, memoryPeak the most it ever was.
 func memoryNow(m *mounted) (int64, error)  { return status(m, "VmRSS") }
 func memoryPeak(m *mounted) (int64, error) { return status(m, "VmHWM") }
 
@@ -61,7 +61,7 @@ func status(m *mounted, field string) (int64, error) {
 	return parseStatus(text, field)
 }
 
-// parseStatus gives a field of /proc/PID/status that is in kB, which are KiB.
+// parseStatus returns a field of /proc/PID/status that is in kB, which are KiB.
 func parseStatus(status []byte, field string) (int64, error) {
 	lines := bufio.NewScanner(bytes.NewReader(status))
 	for lines.Scan() {

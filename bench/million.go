@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is wanted of a view of a million files.
+// The targets for a view of a million files.
 const (
 	beyondVerify  = 5 * time.Second
 	firstList     = 50 * time.Millisecond

@@ -16,10 +16,10 @@ import (
 type mounted struct {
 	cmd        *exec.Cmd
 	mountpoint string
-	root       string // what stands beside the project's own directory
+	root       string // the directory beside that of the project
 	ended      chan error
 
-	interrupted int // the exit status of a program that calls SIGINT a failure
+	interrupted int // the exit status of a program that counts SIGINT as a failure
 }
 
 // mountSpectrum mounts the view of s. mountLoopback mounts its project with a server that
@@ -43,7 +43,7 @@ func (b *bench) mountPassthrough(ctx context.Context, s set) (*mounted, error) {
 	})
 }
 
-// mount starts what prepare gives for a fresh mountpoint, and returns when a file system of
+// mount starts the command that prepare returns for a fresh mountpoint, and returns when a file system of
 // type fstype, or of any when that is empty, is there.
 func (b *bench) mount(fstype string, prepare func(mountpoint string) *exec.Cmd) (*mounted, error) {
 	mountpoint := filepath.Join(b.work, "mnt")
@@ -76,8 +76,8 @@ func (m *mounted) ready(fstype string) error {
 	}
 }
 
-// isMounted tells whether a file system of type fstype, or of any when that is empty, is
-// mounted at mountpoint. It does not touch the mountpoint: a dead one answers nobody.
+// isMounted reports whether a file system of type fstype, or of any when that is empty, is
+// mounted at mountpoint. It does not touch the mountpoint: a dead one does not answer.
 func isMounted(mountpoint, fstype string) (bool, error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(mountpoint))
 	return len(mounts) == 1 && (fstype == "" || mounts[0].FSType == fstype), err
@@ -98,7 +98,7 @@ func (m *mounted) close() error {
 	return errors.Join(err, os.Remove(m.mountpoint))
 }
 
-// wait gives the program some time to end, and then ends it. A server that waits for an
+// wait waits some time for the program to end, and then kills it. A server that waits for an
 // answer of its own mount does not even die of SIGKILL, so the mount is cut off too.
 func (m *mounted) wait() error {
 	select {

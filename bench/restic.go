@@ -46,8 +46,7 @@ func tarAll(ctx context.Context, root string, s set) error {
 }
 
 // againstRestic measures first reads on fresh mounts. restic is given the best of cases: its
-// repository is in the page cache, its own cache on the same disk holds what it wants to
-// keep there, and it has opened the snapshot before the clock starts.
+// repository is in the page cache, its own cache on the same disk is filled, and it has opened the snapshot before the clock starts.
 func (b *bench) againstRestic(ctx context.Context, s set, name string, do func(set) task) (rows []row, err error) {
 	err = b.withSet(ctx, s, func(s set) error {
 		if err := resticBackup(ctx, s); err != nil {

@@ -48,7 +48,7 @@ func sectionNames() []string {
 	return names
 }
 
-// chosen gives the sections that -only names, in the order of sections.
+// chosen returns the sections that -only names, in the order of sections.
 func chosen(only string) ([]section, error) {
 	if only == "" {
 		return sections(), nil
@@ -64,7 +64,7 @@ func chosen(only string) ([]section, error) {
 	}), nil
 }
 
-// measureAll gives the rows that were measured, also with an error.
+// measureAll returns the rows that were measured, also with an error.
 func measureAll(ctx context.Context, opts options) (rows []row, err error) {
 	todo, err := chosen(opts.only)
 	if err != nil {

@@ -41,7 +41,7 @@ func syncEach(dir *os.File, files []*os.File) error {
 	return dir.Sync()
 }
 
-// written writes the files and gives the time that it takes to make them durable.
+// written writes the files and returns the time that it takes to make them durable.
 func (b *bench) written(sync func(dir *os.File, files []*os.File) error) (took time.Duration, err error) {
 	path, err := os.MkdirTemp(b.work, "sync-")
 	if err != nil {
@@ -53,7 +53,7 @@ func (b *bench) written(sync func(dir *os.File, files []*os.File) error) (took t
 		return 0, err
 	}
 	defer dir.Close()
-	if err := unix.Syncfs(int(dir.Fd())); err != nil { // nobody pays for another
+	if err := unix.Syncfs(int(dir.Fd())); err != nil { // earlier writes are not measured
 		return 0, err
 	}
 	files := make([]*os.File, syncFiles)

@@ -21,8 +21,8 @@ type row struct {
 	ok     bool
 }
 
-// timed gives the row of a measurement that wants a ratio of at least, or when strict of
-// more than, want; 0 wants nothing.
+// timed returns the row of a measurement whose target is a ratio of at least want, or when
+// strict of more than want; 0 is no target.
 func timed(name string, p pair, want float64, strict bool) row {
 	ratio := float64(best(p.theirs)) / float64(best(p.ours))
 	r := row{
@@ -45,7 +45,7 @@ func timed(name string, p pair, want float64, strict bool) row {
 	return r
 }
 
-// beyond gives the row of a measurement that may take less than extra longer than theirs.
+// beyond returns the row of a measurement that may take less than extra longer than theirs.
 func beyond(name string, p pair, extra time.Duration) row {
 	r := timed(name, p, 1, true)
 	limit := best(p.theirs) + extra
@@ -55,7 +55,7 @@ func beyond(name string, p pair, extra time.Duration) row {
 	return r
 }
 
-// within gives the row of times that want to stay below limit.
+// within returns the row of times whose target is to stay below limit.
 func within(name string, times []time.Duration, limit time.Duration) row {
 	return row{
 		name:   name,
@@ -69,8 +69,8 @@ func within(name string, times []time.Duration, limit time.Duration) row {
 	}
 }
 
-// resident gives the row of a peak of memory, in KiB as the kernel counts it, that wants to
-// stay below limit bytes.
+// resident returns the row of a peak of memory, in KiB as the kernel counts it, whose target is
+// to stay below limit bytes.
 func resident(name string, peakKiB, limit int64) row {
 	const mb = 1_000_000
 	return row{
@@ -85,8 +85,8 @@ func resident(name string, peakKiB, limit int64) row {
 	}
 }
 
-// perFile is resident with n files, of which each may take less than limit bytes; 0 wants
-// nothing.
+// perFile is resident with n files, of which each may take less than limit bytes; 0 is no
+// target.
 func perFile(name string, usedKiB int64, n int, limit int64) row {
 	r := resident(name, usedKiB, int64(n)*limit)
 	r.ours = fmt.Sprintf("%d B a file", usedKiB*kib/int64(n))

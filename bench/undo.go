@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 )
 
-// undo measures the ways back, which are durable when they return: a session rollback of a
+// undo measures rollbacks, which are durable when they return: a session rollback of a
 // commit against rm -r and sync -f, and the restore of a snapshot of a whole root against
 // cp -a and sync -f. Both keep in a snapshot what goes, and check every byte that comes.
-// A second snapshot of what has not changed stands against the first.
+// A second snapshot of what has not changed stands against the first and against find, which
+// looks at every file once, as does the restore of a few changed files.
 func (b *bench) undo(ctx context.Context) (rows []row, err error) {
 	small := set{name: "small", n: b.sizes.small, size: 8 * kib}
 	err = b.withSet(ctx, small, func(s set) error {
@@ -35,13 +37,21 @@ func (b *bench) undo(ctx context.Context) (rows []row, err error) {
 		}
 		if err == nil {
 			rows = append(rows, timed("snapshot of tiny files, unchanged: the first one", times, 10, true))
+			times, err = interleave(ctx, min(b.rounds, slowRounds), b.take(s, 1), b.find(s))
+		}
+		if err == nil {
+			rows = append(rows, timed("snapshot of tiny files, unchanged: find -printf %T@", times, 0.25, true))
+			times, err = interleave(ctx, min(b.rounds, slowRounds), b.restoreChanged(s, 100), b.find(s))
+		}
+		if err == nil {
+			rows = append(rows, timed("snapshot restore of 100 changed tiny files: find -printf %T@", times, 0.125, true))
 		}
 		return err
 	})
 	return rows, err
 }
 
-// take gives the time of a snapshot of a root of which so many were taken before, into a
+// take returns the time of a snapshot of a root of which so many were taken before, into a
 // store that holds nothing else.
 func (b *bench) take(s set, before int) timing {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
@@ -66,7 +76,7 @@ func (b *bench) take(s set, before int) timing {
 	}
 }
 
-// rollback commits s, and gives the time of undoing that.
+// rollback commits s, and returns the time of undoing that.
 func (b *bench) rollback(s set) timing {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
@@ -86,7 +96,7 @@ func (b *bench) rollback(s set) timing {
 	}
 }
 
-// remove gives the time of removing a copy of s.
+// remove returns the time of removing a copy of s.
 func (b *bench) remove(s set) timing {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
@@ -105,7 +115,7 @@ func (b *bench) remove(s set) timing {
 	}
 }
 
-// restoreSnapshot gives the time of restoring s into a root from which it was removed.
+// restoreSnapshot returns the time of restoring s into a root from which it was removed.
 func (b *bench) restoreSnapshot(s set) timing {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
@@ -127,6 +137,60 @@ func (b *bench) restoreSnapshot(s set) timing {
 	}
 }
 
+// find gives the time of reading the times of a copy of s.
+func (b *bench) find(s set) timing {
+	return func(ctx context.Context, _ int) (time.Duration, error) {
+		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
+			err := runCommand(ctx, "", "cp", "-a", s.data(), root)
+			if err != nil {
+				return 0, err
+			}
+			return clock(func() error { return runCommand(ctx, "", "find", root, "-printf", `%T@\n`) })
+		})
+	}
+}
+
+// restoreChanged gives the time of restoring a copy of s in which some files were changed.
+func (b *bench) restoreChanged(s set, changed int) timing {
+	return func(ctx context.Context, _ int) (time.Duration, error) {
+		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
+			if err := runCommand(ctx, "", "cp", "-a", s.data(), root); err != nil {
+				return 0, err
+			}
+			id, err := b.spectrum.snapshot(ctx, root)
+			if err == nil {
+				err = change(root, changed, s.n)
+			}
+			if err == nil {
+				err = runCommand(ctx, "", "sync", "-f", root)
+			}
+			if err != nil {
+				return 0, err
+			}
+			return clock(func() error { return b.spectrum.run(ctx, "", "snapshot", "restore", id) })
+		})
+	}
+}
+
+// change makes some of all files in a directory longer, at equal distances.
+func change(dir string, some, all int) error {
+	seen := 0
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		if seen++; seen%max(1, all/some) != 0 {
+			return nil
+		}
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString("changed")
+		return errors.Join(err, f.Close())
+	})
+}
+
 func (b *bench) copyBack(s set) timing {
 	return func(ctx context.Context, _ int) (time.Duration, error) {
 		return b.intoEmpty(ctx, func(root string) (time.Duration, error) {
@@ -143,12 +207,12 @@ func (s spectrum) lastCommit(ctx context.Context, root string) (string, error) {
 	return s.lastWord(ctx, 1, "savepoint", "list", root)
 }
 
-// snapshot takes one of a root and gives its id.
+// snapshot takes one of a root and returns its id.
 func (s spectrum) snapshot(ctx context.Context, root string) (string, error) {
 	return s.lastWord(ctx, 1, "snapshot", "take", root)
 }
 
-// lastWord gives the word n of the last line that a command says.
+// lastWord returns the word n of the last line that a command says.
 func (s spectrum) lastWord(ctx context.Context, n int, args ...string) (string, error) {
 	cmd := s.command(ctx, "", args...)
 	out, err := cmd.Output()

@@ -71,7 +71,7 @@ func (b *bench) passedThrough(ctx context.Context, s set) ([]row, error) {
 	}, nil
 }
 
-// atRandom reads pages that nobody read before, in an order that is the same for all.
+// atRandom reads pages that were not read before, in an order that is the same for all.
 func (b *bench) atRandom(ctx context.Context, s set) ([]row, error) {
 	pages := rand.New(rand.NewPCG(1, 2)).Perm(s.size / pageSize)
 	pages = pages[:min(len(pages), randomReads)]

@@ -15,7 +15,7 @@ const slowRounds = 3
 
 type mountFunc func(context.Context, set) (*mounted, error)
 
-// A task is something that is done below the root of a view, or of what stands beside one.
+// A task is something that is done below the root of a view, or of the directory beside one.
 type task func(ctx context.Context, root string) error
 
 // work is a task on a fresh mount.
@@ -32,7 +32,7 @@ func (w work) against(ctx context.Context, rounds int, s set, ours, theirs mount
 	return first, second, err
 }
 
-// fresh gives the timing of w on a fresh mount, and adds the time that w then takes once
+// fresh returns the timing of w on a fresh mount, and adds the time that w then takes once
 // more to again, unless that is nil.
 func (w work) fresh(s set, mount mountFunc, again *[]time.Duration) timing {
 	return func(ctx context.Context, _ int) (first time.Duration, err error) {
@@ -89,8 +89,8 @@ func readFile(path string, size int) error {
 	return nil
 }
 
-// tally counts what is written to it, so that a program neither finds out that nobody wants
-// its output nor can leave some of it out.
+// tally counts what is written to it: a program may write less if its output is /dev/null, and
+// an incomplete output is noticed.
 type tally struct {
 	bytes, lines int64
 }

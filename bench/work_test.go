@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReadsMissNothing changes what is read, and wants every reader to say so.
+// TestReadsMissNothing changes what is read; every reader must fail.
 func TestReadsMissNothing(t *testing.T) {
 	s := set{project: t.TempDir(), name: "reads", n: 3, size: 3 * pageSize, perDir: 2}
 	if err := s.write(t.Context()); err != nil {

@@ -34,11 +34,39 @@ const (
 	// volumeTimeout is for names that a shelf adds: it may be gone, or spoiled,
 	// and the kernel asks again after this time at the latest.
 	volumeTimeout = time.Second
+
+	// unsizedTimeout is for attributes that are those of a source, and not signed.
+	unsizedTimeout = time.Second
 )
 
 func blocks512(size uint64) uint64 { return (size + 511) / 512 }
 
-// attr fills in what stat shows, and gives the time for which it holds.
+// unsized returns the source of a place if its attributes are not known yet.
+func (a at) unsized() (Unsized, bool) {
+	if a.isDir() {
+		return nil, false
+	}
+	source, is := a.node().source.(Unsized)
+	return source, is
+}
+
+// unsizedAttr is attr for such a source.
+func (s *fileSystem) unsizedAttr(a at, source Unsized, out *fuse.Attr) (time.Duration, fuse.Status) {
+	facts, err := source.Facts()
+	if err != nil {
+		s.log.Error("cannot look at a source file: the reader gets an I/O error", "path", a.path(), "error", err)
+		return 0, fuse.EIO
+	}
+	n := node{size: facts.Size, sec: facts.ModTime.Unix(), nsec: uint32(facts.ModTime.Nanosecond()), perm: uint32(facts.Mode.Perm() &^ 0o222)}
+	s.fileAttr(a, &n, out)
+	if facts.Settled {
+		return attrTimeout, fuse.OK
+	}
+	return unsizedTimeout, fuse.OK
+}
+
+// attr fills in what stat shows of a place that is not unsized, and gives the time for which it
+// holds.
 func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 	if a.tree == nil {
 		v := a.volume.source
@@ -59,6 +87,11 @@ func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 		out.Nlink = 2 + n.subdirs // its name, its ".", and the ".." of each subdirectory
 		return attrTimeout
 	}
+	s.fileAttr(a, n, out)
+	return attrTimeout
+}
+
+func (s *fileSystem) fileAttr(a at, n *node, out *fuse.Attr) {
 	*out = fuse.Attr{
 		Ino:     a.number(),
 		Size:    uint64(n.size),
@@ -68,8 +101,8 @@ func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
 		Blksize: statBlock,
 	}
+	modTime := time.Unix(n.sec, int64(n.nsec))
 	out.SetTimes(&modTime, &modTime, &modTime)
-	return attrTimeout
 }
 
 func (s *fileSystem) dirAttr(a at, perm uint32, modTime time.Time, out *fuse.Attr) {
@@ -82,7 +115,8 @@ func (s *fileSystem) dirAttr(a at, perm uint32, modTime time.Time, out *fuse.Att
 	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
-// entry fills in the answer to a lookup that found the place, unless it is a live file.
+// entry fills in the answer to a lookup that found the place, unless it is a live file or an
+// unsized one.
 func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
 	out.NodeId, out.Generation = a.number(), generation
 	out.SetEntryTimeout(entryTimeout)
@@ -92,7 +126,19 @@ func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
 	out.SetAttrTimeout(s.attr(a, &out.Attr))
 }
 
-// live gives the way to make the content of a place, if it is one of a live file.
+// unsizedEntry is entry for an unsized file.
+func (s *fileSystem) unsizedEntry(a at, source Unsized, out *fuse.EntryOut) fuse.Status {
+	timeout, st := s.unsizedAttr(a, source, &out.Attr)
+	if st != fuse.OK {
+		return st
+	}
+	out.NodeId, out.Generation = a.number(), generation
+	out.SetEntryTimeout(entryTimeout)
+	out.SetAttrTimeout(timeout)
+	return fuse.OK
+}
+
+// live returns the way to make the content of a place, if it is one of a live file.
 func (a at) live() (Made, bool) {
 	if a.isDir() {
 		return nil, false
@@ -132,7 +178,7 @@ func (s *fileSystem) liveEntry(cancel <-chan struct{}, a at, live Made, out *fus
 		s.findings.report(found.Path, found.Err)
 		return fuse.EIO
 	case err != nil:
-		s.log.Error("a file of the view cannot be made now: the reader gets an I/O error", "path", a.path(), "error", err)
+		s.log.Error("cannot create a file of the view: the reader gets an I/O error", "path", a.path(), "error", err)
 		return fuse.EIO
 	}
 	n := s.snapshots.look(a.number(), data, a.livePerm)

@@ -102,9 +102,9 @@ func TestControlInside(t *testing.T) {
 	}
 }
 
-// TestControlRefused: a tree that has the name itself, and a control directory
+// TestControlRejected: a tree that has the name itself, and a control directory
 // that makes no sense.
-func TestControlRefused(t *testing.T) {
+func TestControlRejected(t *testing.T) {
 	good := []File{textFile("ok", "")}
 	for name, test := range map[string]struct{ files, control []File }{
 		"a file of the name":      {[]File{textFile(ControlName, "")}, good},

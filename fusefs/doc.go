@@ -25,7 +25,9 @@
 //     a tree of its own, which is made at the first entry, once for all readers;
 //     when it is [Volume.Spoiled], all of its reads are EIO and the kernel drops
 //     its cache of them.
-//  6. [RevokeRequest] ends it: every request is an error from then on, and
+//  6. An [Unsized] file has the attributes of its source, for a second each time, until its first
+//     read has checked it as a whole.
+//  7. [RevokeRequest] ends it: every request is an error from then on, and
 //     [Server.Drop] makes the kernel drop its cache.
 //
 // # What it trusts

@@ -109,7 +109,7 @@ func (c *handleCache) fill(h *handle) {
 	h.content, h.err = content, err
 }
 
-// release gives a reference back. A handle that could not be opened is
+// release drops a reference. A handle that could not be opened is
 // forgotten with its last reference, so that the next reader tries again.
 func (c *handleCache) release(h *handle) {
 	c.mu.Lock()

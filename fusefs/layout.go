@@ -60,7 +60,7 @@ func (t *Tree) layOutDir(flat []node, s span) ([]span, error) {
 	return dirs, nil
 }
 
-// cutName gives the first component of a path, and whether it is the only one.
+// cutName returns the first component of a path, and whether it is the only one.
 func cutName(path string) (name string, leaf bool) {
 	name, _, found := strings.Cut(path, "/")
 	return name, !found

@@ -42,7 +42,7 @@ func (m Made) Open() (Content, error) {
 // XAttrs are none.
 func (m Made) XAttrs() []XAttr { return nil }
 
-// GuardedLive is a [Live] whose content is not always for everybody: Perm returns what
+// GuardedLive is a [Live] whose content is not always for all users: Perm returns what
 // it grants now, of the permission bits of its [File]. Its owner always reads it.
 type GuardedLive struct {
 	Live
@@ -122,7 +122,7 @@ func (ss *snapshots) content(cancel <-chan struct{}, of uint64, produce func() (
 	return m.value, m.err
 }
 
-// look gives the snapshot of a live file with the content that it has now.
+// look returns the snapshot of a live file with the content that it has now.
 func (ss *snapshots) look(of uint64, data []byte, granted func() uint32) *snapshot {
 	perm := granted() // after it: what it grants is for no less than it says
 	ss.mu.Lock()

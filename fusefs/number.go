@@ -54,7 +54,7 @@ func (a at) path() string {
 	return a.volume.name + "/" + path
 }
 
-// find gives the place of a number that the kernel sent, if there is one.
+// find returns the place of a number that the kernel sent, if there is one.
 func (s *fileSystem) find(number uint64) (at, bool) {
 	v, id := s.volumes.numbered(number>>volumeShift), number&indexMask
 	if v == nil || id == 0 {
@@ -67,7 +67,7 @@ func (s *fileSystem) find(number uint64) (at, bool) {
 	return a, uint64(a.id) < uint64(len(a.tree.nodes))
 }
 
-// file gives the place of a number that must be a file's.
+// file returns the place of a number that must be a file's.
 func (s *fileSystem) file(number uint64) (at, fuse.Status) {
 	a, ok := s.find(number)
 	switch {
@@ -79,7 +79,7 @@ func (s *fileSystem) file(number uint64) (at, fuse.Status) {
 	return a, fuse.OK
 }
 
-// enter gives the place of a number that must be a directory's, with its tree.
+// enter returns the place of a number that must be a directory's, with its tree.
 func (s *fileSystem) enter(cancel <-chan struct{}, number uint64) (at, fuse.Status) {
 	a, ok := s.find(number)
 	switch {

@@ -117,6 +117,9 @@ func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name stri
 		if live, is := found.live(); is {
 			return s.liveEntry(cancel, found, live, out)
 		}
+		if source, is := found.unsized(); is {
+			return s.unsizedEntry(found, source, out)
+		}
 		s.entry(found, out)
 	case s.isShelf(dir):
 		return s.shelfLookup(name, out)
@@ -133,7 +136,7 @@ func (s *fileSystem) Forget(number, lookups uint64) {
 	}
 }
 
-// GetAttr gives the attributes of the plan.
+// GetAttr returns the attributes of the plan.
 func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if s.isRevoked() {
 		return fuse.EIO
@@ -150,6 +153,11 @@ func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 	a, ok := s.find(in.NodeId)
 	if !ok {
 		return estale
+	}
+	if source, is := a.unsized(); is {
+		timeout, st := s.unsizedAttr(a, source, &out.Attr)
+		out.SetTimeout(timeout)
+		return st
 	}
 	out.SetTimeout(s.attr(a, &out.Attr))
 	return fuse.OK
@@ -176,7 +184,7 @@ func (s *fileSystem) Release(<-chan struct{}, *fuse.ReleaseIn) {}
 // closed.
 func (s *fileSystem) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
 
-// StatFs gives the totals of the trees that there are: full to the last block,
+// StatFs returns the totals of the trees that there are: full to the last block,
 // as they are.
 func (s *fileSystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	*out = fuse.StatfsOut{Bsize: statBlock, Frsize: statBlock, NameLen: maxName}

@@ -47,15 +47,17 @@ func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	if st != fuse.OK {
 		return nil, st
 	}
-	buf = clip(buf, in, a.node().size)
-	if len(buf) == 0 {
-		return fuse.ReadResultData(nil), fuse.OK
+	_, unsized := a.unsized()
+	if !unsized {
+		if buf = clip(buf, in, a.node().size); len(buf) == 0 {
+			return fuse.ReadResultData(nil), fuse.OK
+		}
 	}
 	if !await(cancel, s.permits) {
 		return nil, fuse.EINTR
 	}
 	defer func() { s.permits <- struct{}{} }()
-	err := s.readChecked(cancel, a, buf, int64(in.Offset))
+	buf, err := s.readChecked(cancel, a, buf, in, unsized)
 	if errors.Is(err, errInterrupted) {
 		return nil, fuse.EINTR
 	}
@@ -77,27 +79,37 @@ func clip(buf []byte, in *fuse.ReadIn, size int64) []byte {
 }
 
 // errSpoiled reports a volume that has changed since its tree was made.
-var errSpoiled = errors.New("the directory that holds it changed after it was verified: nothing of it is read any more")
+var errSpoiled = errors.New("its directory changed after it was verified and is no longer read")
 
-// readChecked fills the buffer from the file's content.
-func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, off int64) error {
+// readChecked fills the buffer from the file's content, and returns what is filled: less only at the
+// end of an unsized file.
+func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, in *fuse.ReadIn, unsized bool) ([]byte, error) {
 	if s.checkSpoiled(a.volume) {
-		return errSpoiled
+		return nil, errSpoiled
 	}
 	h, err := s.handles.acquire(cancel, a)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.handles.release(h)
-	n, err := h.content.ReadAt(buf, off)
+	if unsized {
+		sized, ok := h.content.(interface{ Size() int64 })
+		if !ok {
+			return nil, errors.New("open: the content has no size")
+		}
+		if buf = clip(buf, in, sized.Size()); len(buf) == 0 {
+			return nil, nil
+		}
+	}
+	n, err := h.content.ReadAt(buf, int64(in.Offset))
 	atEnd := err == nil || errors.Is(err, io.EOF)
 	if n == len(buf) && atEnd {
-		return nil
+		return buf, nil
 	}
 	if atEnd {
-		err = fmt.Errorf("short read at offset %d: %d of %d bytes", off, n, len(buf))
+		err = fmt.Errorf("short read at offset %d: %d of %d bytes", in.Offset, n, len(buf))
 	}
-	return err
+	return nil, err
 }
 
 // openContent opens the content of a file.

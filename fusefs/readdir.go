@@ -49,7 +49,7 @@ func (s *fileSystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 
 // ReadDirPlus lists names with what a lookup of each would give. The dots, what
 // changes, and what a shelf adds get node 0: the kernel looks them up when they
-// are wanted.
+// are requested.
 func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	l, st := s.listing(cancel, in)
 	if st != fuse.OK {
@@ -64,7 +64,8 @@ func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *f
 		if !ok {
 			continue
 		}
-		if _, live := child.live(); !live {
+		_, live := child.live()
+		if _, unsized := child.unsized(); !live && !unsized {
 			s.entry(child, entry)
 		}
 	}
@@ -96,7 +97,7 @@ func (l listing) len() uint64 { return l.children() + uint64(len(l.shelf)) }
 // children is the number of entries up to and with those of the tree.
 func (l listing) children() uint64 { return dots + uint64(l.dir.node().count) }
 
-// child gives the place of the entry at a position, if it is one of the tree's.
+// child returns the place of the entry at a position, if it is one of the tree's.
 func (l listing) child(pos uint64) (at, bool) {
 	if pos < dots || pos >= l.children() {
 		return at{}, false
@@ -104,7 +105,7 @@ func (l listing) child(pos uint64) (at, bool) {
 	return at{l.dir.volume, l.dir.tree, l.dir.node().first + uint32(pos-dots)}, true
 }
 
-// entry gives the entry at a position, which must be below len.
+// entry returns the entry at a position, which must be below len.
 func (l listing) entry(pos uint64) fuse.DirEntry {
 	e := fuse.DirEntry{Name: ".", Mode: syscall.S_IFDIR, Ino: l.dir.number(), Off: pos + 1}
 	switch child, ok := l.child(pos); {
@@ -118,7 +119,7 @@ func (l listing) entry(pos uint64) fuse.DirEntry {
 	return e
 }
 
-// added gives the name, number and type of what a shelf adds at a position.
+// added returns the name, number and type of what a shelf adds at a position.
 func (l listing) added(pos uint64) (name string, number uint64, mode uint32) {
 	name = l.shelf[pos-l.children()]
 	if pos == l.children() {

@@ -49,14 +49,14 @@ func (s *fileSystem) dropAll() {
 	}
 }
 
-// list gives all volumes.
+// list returns all volumes.
 func (vs *volumes) list() []*volume {
 	vs.mu.RLock()
 	defer vs.mu.RUnlock()
 	return append([]*volume(nil), vs.all...)
 }
 
-// numbers gives the numbers of all snapshots.
+// numbers returns the numbers of all snapshots.
 func (ss *snapshots) numbers() []uint64 {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

@@ -101,7 +101,7 @@ func serverOptions(log *slog.Logger) *fuse.MountOptions {
 		Name:          "spectrum",
 		Logger:        slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		PanicHandler: func(what any) fuse.Status {
-			log.Error("a request of the view failed inside: the caller gets an I/O error", "panic", what)
+			log.Error("internal error in a request of the view: the caller gets an I/O error", "panic", what)
 			return fuse.EIO
 		},
 	}

@@ -34,7 +34,7 @@ func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
 func (f *findings) report(path string, err error) {
 	if isScarcity(err) {
 		f.scarce.Do(func() { // it must not use up the findings
-			f.log.Warn("a source could not be read now: the reader gets an I/O error, as others may", "path", path, "error", err)
+			f.log.Warn("cannot read a source file: the reader gets an I/O error, and later readers may too", "path", path, "error", err)
 		})
 		return
 	}
@@ -42,9 +42,9 @@ func (f *findings) report(path string, err error) {
 	if !fresh {
 		return
 	}
-	f.log.Error("a source does not give what was signed: the reader gets an I/O error", "path", path, "error", err)
+	f.log.Error("a source file differs from its signed hash: the reader gets an I/O error", "path", path, "error", err)
 	if last {
-		f.log.Error("too many findings: further ones are not logged", "limit", maxFindings)
+		f.log.Error("too many findings: no more are logged", "limit", maxFindings)
 	}
 	if f.onTamper != nil {
 		f.onTamper(path, err)

@@ -39,6 +39,25 @@ type Source interface {
 	XAttrs() []XAttr
 }
 
+// Unsized is a [Source] whose attributes are not part of the description: those of its [File] do not
+// count. The kernel keeps them for a second, until they are settled. A read opens it first; the
+// content then has a method Size, which bounds the read.
+type Unsized interface {
+	Source
+
+	// Facts returns the attributes that are known now. It is called at every lookup, concurrently;
+	// an error is EIO.
+	Facts() (Facts, error)
+}
+
+// Facts are the attributes of an [Unsized] source.
+type Facts struct {
+	Size    int64
+	Mode    fs.FileMode // permission bits; the view clears the write bits
+	ModTime time.Time
+	Settled bool // they will not change any more
+}
+
 // SourceFunc is a [Source] without extended attributes.
 type SourceFunc func() (Content, error)
 
@@ -51,7 +70,7 @@ func (f SourceFunc) XAttrs() []XAttr { return nil }
 // XAttr is an extended attribute.
 type XAttr struct{ Name, Value string }
 
-// Content gives the bytes of one file. ReadAt fills the buffer with bytes that
+// Content returns the bytes of one file. ReadAt fills the buffer with bytes that
 // have been checked, or it returns an error and no bytes; it is called by
 // several goroutines at once. No unchecked byte may be in the buffer when it
 // returns without an error.
@@ -116,14 +135,14 @@ func NewTree(files, control iter.Seq[File]) (*Tree, error) {
 		return nil, err
 	}
 	if _, taken := t.lookup(rootNode, ControlName); taken {
-		return nil, fmt.Errorf("%w: the name %q is taken by the view", ErrBadTree, ControlName)
+		return nil, fmt.Errorf("%w: the name %q is reserved by the view", ErrBadTree, ControlName)
 	}
 	t.hide(hidden)
 	return t, nil
 }
 
 func newTree(files iter.Seq[File]) (*Tree, error) {
-	var flat []node // name still holds the whole path
+	var nodes gathered // names still hold the whole path
 	var dirs []File
 	for f := range files {
 		if f.Mode.IsDir() && f.Source == nil {
@@ -134,8 +153,9 @@ func newTree(files iter.Seq[File]) (*Tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		flat = append(flat, n)
+		nodes.add(n)
 	}
+	flat := nodes.all()
 	if len(flat) > math.MaxInt32 {
 		return nil, fmt.Errorf("%w: %d files are too many", ErrBadTree, len(flat))
 	}
@@ -150,6 +170,29 @@ func newTree(files iter.Seq[File]) (*Tree, error) {
 		}
 	}
 	return t, nil
+}
+
+// gathered are nodes in pieces. A slice of a million nodes that grows is copied ten times, and
+// takes twice the memory at the end.
+type gathered struct {
+	full [][]node
+	last []node
+}
+
+const pieceLen = 1 << 14
+
+func (g *gathered) add(n node) {
+	if len(g.last) == pieceLen {
+		g.full, g.last = append(g.full, g.last), make([]node, 0, pieceLen)
+	}
+	g.last = append(g.last, n)
+}
+
+func (g *gathered) all() []node {
+	if g.full == nil {
+		return g.last
+	}
+	return slices.Concat(append(g.full, g.last)...)
 }
 
 // restrict takes from the group and from others what a directory does not grant. One
@@ -228,7 +271,7 @@ func checkPath(path string) error {
 		return fmt.Errorf("%w: path %q has a NUL byte", ErrBadTree, path)
 	}
 	if path == reservedRootName || strings.HasPrefix(path, reservedRootName+"/") {
-		return fmt.Errorf("%w: the name %q is taken by the FUSE library", ErrBadTree, reservedRootName)
+		return fmt.Errorf("%w: the name %q is reserved by the FUSE library", ErrBadTree, reservedRootName)
 	}
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" || name == "." || name == ".." || len(name) > maxName {
@@ -257,7 +300,7 @@ func comparePaths(a, b string) int {
 	return len(a) - len(b)
 }
 
-// path gives the path of a node, "" for the root.
+// path returns the path of a node, "" for the root.
 func (t *Tree) path(id uint32) string {
 	var names []string
 	for ; id != rootNode; id = t.nodes[id].parent {
@@ -267,7 +310,7 @@ func (t *Tree) path(id uint32) string {
 	return strings.Join(names, "/")
 }
 
-// children gives the nodes in a directory, sorted by name.
+// children returns the nodes in a directory, sorted by name.
 func (t *Tree) children(dir uint32) []node {
 	d := &t.nodes[dir]
 	return t.nodes[d.first : d.first+d.count]

@@ -200,7 +200,7 @@ func readAll(t *rapid.T, s *fileSystem, dir uint32, size int) (names []string) {
 	return names
 }
 
-func TestTreeRefuses(t *testing.T) {
+func TestTreeRejects(t *testing.T) {
 	ok := File{Path: "ok", Source: SourceFunc(noContent)}
 	long := strings.Repeat("n", 256)
 	for name, f := range map[string]File{

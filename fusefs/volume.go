@@ -19,11 +19,11 @@ type Shelf interface {
 	// called [LatestName] or [ControlName].
 	Names() ([]string, error)
 
-	// Find gives the volume of a name, or nil when it is not there now. For one
+	// Find returns the volume of a name, or nil when it is not there now. For one
 	// name it is the same volume as long as the view lives.
 	Find(name string) Volume
 
-	// Latest gives the name that the link "latest" leads to, "" for none. It may
+	// Latest returns the name that the link "latest" leads to, "" for none. It may
 	// take its time, until done is closed.
 	Latest(done <-chan struct{}) string
 
@@ -97,7 +97,7 @@ func (vs *volumes) numbered(number uint64) *volume {
 	return nil
 }
 
-// named gives the volume of a name, with a number of its own from then on. A
+// named returns the volume of a name, with a number of its own from then on. A
 // source that is not nil is what the shelf has under that name.
 func (vs *volumes) named(name string, source Volume) *volume {
 	vs.mu.Lock()
@@ -171,7 +171,7 @@ func (s *fileSystem) loadNow(v *volume) {
 		err = fmt.Errorf("%w: there is no tree", ErrBadTree)
 	}
 	if err != nil {
-		s.log.Error("a directory of the view cannot be shown: the reader gets an I/O error", "path", v.name, "error", err)
+		s.log.Error("cannot show a directory of the view: the reader gets an I/O error", "path", v.name, "error", err)
 		return
 	}
 	v.tree.Store(t)

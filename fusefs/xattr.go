@@ -7,7 +7,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// GetXAttr gives one extended attribute. Outside "user." there never will be
+// GetXAttr returns one extended attribute. Outside "user." there never will be
 // any, and ENOTSUP says so: `ls -l` then asks once and not once per file.
 func (s *fileSystem) GetXAttr(_ <-chan struct{}, in *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
 	attrs, st := s.xattrs(in.NodeId)
@@ -47,7 +47,7 @@ func give(dest []byte, text string) (uint32, fuse.Status) {
 	return uint32(copy(dest, text)), fuse.OK
 }
 
-// xattrs gives the attributes of a number; only files of a tree have any.
+// xattrs returns the attributes of a number; only files of a tree have any.
 func (s *fileSystem) xattrs(number uint64) ([]XAttr, fuse.Status) {
 	if s.isRevoked() {
 		return nil, fuse.EIO

@@ -32,7 +32,7 @@ const setGID = 0o2000
 
 // ErrGroup means that a directory cannot be given the group of another one, so that
 // what is made in it would have the wrong one: this user is not a member.
-var ErrGroup = errors.New("this user is not a member of the group that new entries get there")
+var ErrGroup = errors.New("this user is not a member of the group that new files get there")
 
 // Bits returns the permission bits. Modes are compared by them: a directory
 // inherits the set-group-id bit from the one that it is made in.

@@ -172,7 +172,7 @@ func (d *Dir) OpenDirAcross(name string) (*Dir, error) {
 }
 
 // Mkdir makes the directory name with the permission bits perm less the umask.
-// A name that is taken gives fs.ErrExist.
+// A name that is taken returns fs.ErrExist.
 func (d *Dir) Mkdir(name string, perm uint32) error {
 	return d.doName("make directory", name, func(fd int) error {
 		return unix.Mkdirat(fd, name, perm)
@@ -180,7 +180,7 @@ func (d *Dir) Mkdir(name string, perm uint32) error {
 }
 
 // Create makes the file name for reading and writing, with the permission bits
-// perm less the umask. A name that is taken, by a link too, gives fs.ErrExist.
+// perm less the umask. A name that is taken, by a link too, returns fs.ErrExist.
 func (d *Dir) Create(name string, perm uint32) (*os.File, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("create", name, err)
@@ -208,7 +208,7 @@ func (d *Dir) createAs(name string, access int, perm uint32) (*os.File, error) {
 }
 
 // CreateUnnamed makes a file for reading and writing that has no name until
-// Link gives it one, and that is gone when closed without. The error is
+// Link returns it one, and that is gone when closed without. The error is
 // errors.ErrUnsupported where the file system cannot do it.
 func (d *Dir) CreateUnnamed(perm uint32) (*os.File, error) {
 	fd, err := d.openFd("create unnamed file", ".", func(fd int) (int, error) {
@@ -225,7 +225,7 @@ func (d *Dir) CreateUnnamed(perm uint32) (*os.File, error) {
 }
 
 // Link gives the file f, made by CreateUnnamed, the name name, in one step. A
-// name that is taken gives fs.ErrExist.
+// name that is taken returns fs.ErrExist.
 func (d *Dir) Link(f *os.File, name string) error {
 	if err := checkProc(); err != nil {
 		return d.wrap("link", name, err)
@@ -247,7 +247,7 @@ func (d *Dir) Lstat(name string) (st Stat, err error) {
 }
 
 // RenameNoReplace moves name to newName in the directory to. A newName that is
-// taken gives fs.ErrExist and nothing changes; errors.ErrUnsupported where the
+// taken returns fs.ErrExist and nothing changes; errors.ErrUnsupported where the
 // file system has no such rename.
 func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 	if err := checkName(newName); err != nil {
@@ -256,7 +256,7 @@ func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 	err := d.doName("rename", name, func(fd int) error {
 		err := moving(func() error {
 			return unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_NOREPLACE)
-		}, place{d, name})
+		}, entry{d, name})
 		if errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
@@ -269,18 +269,18 @@ func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 // Unlink removes the name of something that is not a directory.
 func (d *Dir) Unlink(name string) error {
 	return d.doName("unlink", name, func(fd int) error {
-		return moving(func() error { return unix.Unlinkat(fd, name, 0) }, place{d, name})
+		return moving(func() error { return unix.Unlinkat(fd, name, 0) }, entry{d, name})
 	})
 }
 
 // Rmdir removes an empty directory; ENOTEMPTY when it is not.
 func (d *Dir) Rmdir(name string) error {
 	return d.doName("remove directory", name, func(fd int) error {
-		return moving(func() error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }, place{d, name})
+		return moving(func() error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }, entry{d, name})
 	})
 }
 
-// Names returns what stands in the directory, in byte order, without "." and
+// Names returns the names in the directory, in byte order, without "." and
 // "..".
 func (d *Dir) Names() ([]string, error) {
 	own, err := d.Reopen()
@@ -335,7 +335,7 @@ func (d *Dir) Identity() (string, error) {
 }
 
 // TryLock takes the lock of the directory (flock, on this host) for this
-// handle until it is closed, or gives ErrLocked at once.
+// handle until it is closed, or returns ErrLocked at once.
 func (d *Dir) TryLock() error {
 	return d.do("lock", ".", func(fd int) error {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)

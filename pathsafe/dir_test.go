@@ -88,7 +88,7 @@ func TestClosedHandles(t *testing.T) {
 	}
 }
 
-func TestZeroPathIsRefused(t *testing.T) {
+func TestZeroPathIsRejected(t *testing.T) {
 	d := openDir(t, t.TempDir(), chooseWalker())
 	_, _, openErr := d.OpenRegular(Path{}, NoLinks)
 	_, statErr := d.StatPath(Path{}, NoLinks)
@@ -174,7 +174,7 @@ func TestUnnamedFile(t *testing.T) {
 	}
 }
 
-func TestOpenDirRefusesLinks(t *testing.T) {
+func TestOpenDirRejectsLinks(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := t.TempDir()
 		plant(t, root, "d/f", "l -> d", "out -> /etc", "fifo|", "file")

@@ -34,7 +34,7 @@ var (
 	ErrLocked = errors.New("locked by another process")
 )
 
-// A FormError says that a path or name does not have the form of the law.
+// A FormError reports that a path or name does not have the form of the law.
 // Kind is ErrTraversal or ErrNullByte, and errors.Is finds it.
 type FormError struct {
 	Path string
@@ -55,7 +55,7 @@ type AccessError struct {
 	Err  error
 }
 
-// Error says what was being done to which name.
+// Error returns what was being done to which name.
 func (e *AccessError) Error() string {
 	return fmt.Sprintf("%s %q in %q: %v", e.Op, e.Name, e.Dir, e.Err)
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameExchange swaps what stands at name with what stands at newName in the
+// RenameExchange swaps the entry at name with the entry at newName in the
 // directory to, in one step: neither name is ever missing. Both have to be
 // there (fs.ErrNotExist). The error is errors.ErrUnsupported where the file
 // system has no such rename; then nothing has changed.
@@ -20,7 +20,7 @@ func (d *Dir) RenameExchange(name string, to *Dir, newName string) error {
 	err := d.doName("exchange", name, func(fd int) error {
 		err := moving(func() error {
 			return unix.Renameat2(fd, name, to.Fd(), newName, unix.RENAME_EXCHANGE)
-		}, place{d, name}, place{to, newName})
+		}, entry{d, name}, entry{to, newName})
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 			return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}

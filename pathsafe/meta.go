@@ -30,21 +30,21 @@ func (d *Dir) Readlink(name string) (target string, err error) {
 }
 
 // Symlink makes the symbolic link name with this target, whatever the target
-// is. A name that is taken gives fs.ErrExist.
+// is. A name that is taken returns fs.ErrExist.
 func (d *Dir) Symlink(target, name string) error {
 	return d.doName("make link", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
 }
 
 // Mkfifo makes the FIFO name with the permission bits perm less the umask. A
-// name that is taken gives fs.ErrExist.
+// name that is taken returns fs.ErrExist.
 func (d *Dir) Mkfifo(name string, perm uint32) error {
 	return d.doName("make fifo", name, func(fd int) error {
 		return unix.Mknodat(fd, name, unix.S_IFIFO|perm&0o777, 0)
 	})
 }
 
-// LinkName gives what stands at name, a symbolic link itself too, the second
-// name newName in the directory to. A newName that is taken gives fs.ErrExist.
+// LinkName gives the entry at name, a symbolic link itself too, the second
+// name newName in the directory to. A newName that is taken returns fs.ErrExist.
 func (d *Dir) LinkName(name string, to *Dir, newName string) error {
 	if err := checkName(newName); err != nil {
 		return to.wrap("link to", newName, err)
@@ -83,7 +83,7 @@ type Node struct {
 func (d *Dir) Node() *Node { return &Node{fd: d.Fd(), name: d.Name(), keep: d} }
 
 // FileNode returns the inode that f holds.
-func FileNode(f *os.File) *Node { return &Node{fd: int(f.Fd()), name: f.Name(), keep: f} }
+func FileNode(f Opened) *Node { return &Node{fd: int(f.Fd()), name: f.Name(), keep: f} }
 
 // Pin returns the inode at name, until it is closed. An entry on another mount is
 // ErrCrossesMount, and its server gets no request.

@@ -49,20 +49,20 @@ func crossing(fd int, st Stat, root ID) error {
 	return e
 }
 
-// A place is a name in a directory.
-type place struct {
+// An entry is a name in a directory.
+type entry struct {
 	dir  *Dir
 	name string
 }
 
 // moving runs a call that moves or removes these names. If a name has a mount on it the kernel
 // rejects that ([MountError]), unless the directory is one [Dir.WithoutMounts].
-func moving(f func() error, places ...place) error {
+func moving(f func() error, entries ...entry) error {
 	err := f()
 	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}
-	for _, p := range places {
+	for _, p := range entries {
 		if _, free := p.dir.w.(freeWalker); free {
 			return outsideMounts(f)
 		}
@@ -74,7 +74,7 @@ func moving(f func() error, places ...place) error {
 }
 
 // mount returns the [MountError] of what is mounted on a name; nil for nothing.
-func (p place) mount() error {
+func (p entry) mount() error {
 	fd, err := retryFd(func() (int, error) {
 		return unix.Openat(p.dir.Fd(), p.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	})

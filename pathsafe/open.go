@@ -59,7 +59,7 @@ func (d *Dir) OpenToWrite(name string) (*os.File, error) {
 	return f, err
 }
 
-// StatPath describes what stands at p beneath d without opening it, whatever
+// StatPath describes the entry at p beneath d without opening it, whatever
 // it is. Refusals are those of OpenRegular.
 func (d *Dir) StatPath(p Path, links Links) (Stat, error) {
 	if err := p.checkLength(); err != nil {
@@ -179,6 +179,25 @@ func reopen(fd, access int) (int, error) {
 func procPath(fd int) string {
 	buf := append(make([]byte, 0, 32), "/proc/self/fd/"...)
 	return string(strconv.AppendInt(buf, int64(fd), 10))
+}
+
+// openProc opens /proc/self/fd of the kernel: descriptors are opened again by their numbers in it.
+func openProc() (int, error) {
+	if err := checkProc(); err != nil {
+		return -1, err
+	}
+	fd, err := retryFd(func() (int, error) {
+		return unix.Open("/proc/self/fd", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return -1, err
+	}
+	var sf unix.Statfs_t
+	if err := retry(func() error { return unix.Fstatfs(fd, &sf) }); err != nil || sf.Type != unix.PROC_SUPER_MAGIC {
+		closeFd(fd)
+		return -1, ErrNoProc
+	}
+	return fd, nil
 }
 
 // ErrNoProc is not an errno: "no such file" would be read as a missing source.

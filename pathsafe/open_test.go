@@ -217,6 +217,35 @@ func checkReason(t *testing.T, d *Dir, p Path, links Links, want string) {
 	if f != nil && st != st2 {
 		t.Errorf("OpenRegular(%q) saw %+v, StatPath %+v", p, st, st2)
 	}
+	checkOpener(t, d, p, links, st2, want == "ok" && f == nil)
+}
+
+// checkOpener wants from an opener the same as from the directory itself, also of one that
+// holds the parent already.
+func checkOpener(t *testing.T, d *Dir, p Path, links Links, st Stat, special bool) {
+	t.Helper()
+	var near Opener
+	defer near.Close()
+	want := st != (Stat{})
+	for range 2 {
+		got, err := near.StatPath(d, p, links)
+		if (err == nil) != want || got != st {
+			t.Errorf("Opener.StatPath(%q, %v): %+v, %v, want %+v", p, links, got, err, st)
+		}
+		f, got, err := near.OpenRegular(d, p, links)
+		switch {
+		case (err == nil) != (want && !special) || err == nil && got != st:
+			t.Errorf("Opener.OpenRegular(%q, %v): %+v, %v, want %+v", p, links, got, err, st)
+		case err == nil:
+			if held, err := StatFile(f); err != nil || held.ID != st.ID {
+				t.Errorf("%q: %+v is open, %v, want %+v", p, held, err, st)
+			}
+			must(t, f.Close())
+		case f != nil || got != (Stat{}):
+			t.Errorf("Opener.OpenRegular(%q): an error and content", p)
+		}
+		must(t, near.Still())
+	}
 }
 
 func surveyWord(d *Dir, p Path) string {
@@ -366,7 +395,7 @@ func TestRootThroughLink(t *testing.T) {
 	})
 }
 
-func TestOpenRootRefuses(t *testing.T) {
+func TestOpenRootRejects(t *testing.T) {
 	base := t.TempDir()
 	plant(t, base, "fifo|", "file")
 	for _, c := range []struct{ name, want string }{

@@ -8,7 +8,7 @@ import (
 
 const (
 	// MaxPath is the length in bytes of the longest path that can be accessed.
-	// A longer one may be well formed, but every access gives ErrTooLong, on
+	// A longer one may be well formed, but every access returns ErrTooLong, on
 	// every file system.
 	MaxPath = 4095
 	// MaxName is the same for a single component.
@@ -23,7 +23,7 @@ const (
 // Paths are comparable. The zero value is not a path, and every access rejects it.
 type Path struct{ s string }
 
-// Parse makes a Path of s, or gives a [*FormError]. Traversal is tested before
+// Parse makes a Path of s, or returns a [*FormError]. Traversal is tested before
 // NUL (SPECTRUM-06 section 8.4.5). Nothing is repaired.
 func Parse(s string) (Path, error) {
 	if err := checkForm(s); err != nil {
@@ -32,7 +32,7 @@ func Parse(s string) (Path, error) {
 	return Path{s}, nil
 }
 
-// Found makes a Path of what stands beneath a root, whose names may hold a backslash:
+// Found makes a Path of a name beneath a root, whose names may hold a backslash:
 // no output can be there.
 func Found(s string) (Path, error) {
 	if err := checkNames(s); err != nil {

@@ -3,40 +3,11 @@ package pathsafe
 import (
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
-	"golang.org/x/sys/unix"
 )
-
-// swapper exchanges a directory with a link that leads out of the root, again
-// and again, until stop is called.
-func swapper(t *testing.T, a, b string) (stop func() int) {
-	t.Helper()
-	quit := make(chan struct{})
-	var swaps int
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-quit:
-				return
-			default:
-			}
-			if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
-				t.Error(err)
-				return
-			}
-			swaps++
-		}
-	})
-	return func() int {
-		close(quit)
-		wg.Wait()
-		return swaps
-	}
-}
 
 // arena makes root/d/f, a link root/x out of the root, and the f it leads to.
 func arena(t *testing.T) (root, outside string) {
@@ -59,7 +30,7 @@ type outcome struct{ through, refused, escaped int }
 // at least attempts times.
 func attack(t *testing.T, root string, try func() (outside bool, err error)) outcome {
 	t.Helper()
-	stop := swapper(t, filepath.Join(root, "d"), filepath.Join(root, "x"))
+	stop := harness.Exchange(t, filepath.Join(root, "d"), filepath.Join(root, "x"), nil)
 	var o outcome
 	for i := 0; i < maxAttempts && (i < attempts || o.through < enough || o.refused < enough); i++ {
 		outside, err := try()
@@ -137,7 +108,7 @@ func TestSwappedParentBehindDotDot(t *testing.T) {
 // The control: the same attack against check-then-open does get out.
 func TestSwappedParentControl(t *testing.T) {
 	root, _ := arena(t)
-	stop := swapper(t, filepath.Join(root, "d"), filepath.Join(root, "x"))
+	stop := harness.Exchange(t, filepath.Join(root, "d"), filepath.Join(root, "x"), nil)
 	escaped := 0
 	for range maxAttempts {
 		if fi, err := os.Lstat(filepath.Join(root, "d")); err != nil || !fi.IsDir() {

@@ -41,8 +41,8 @@ func (d *Dir) RealPath() (string, error) {
 	return path, d.wrap("path of", ".", sameDir(d, now))
 }
 
-// isScarce reports whether an error says that something was lacking, and nothing of what
-// stands at a path.
+// isScarce reports whether an error is a lack of resources, and not about the
+// entry at a path.
 func isScarce(err error) bool {
 	scarce := func(e error) bool { return errors.Is(err, e) }
 	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO}, scarce)

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Links says what a walk does with symbolic links.
+// Links is what a walk does with symbolic links.
 type Links int
 
 const (

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime"
 	"time"
 
@@ -46,7 +45,7 @@ func (st Stat) IsWhiteout() bool {
 }
 
 // StatFile describes the file that f holds.
-func StatFile(f *os.File) (Stat, error) {
+func StatFile(f Opened) (Stat, error) {
 	st, err := statFd(int(f.Fd()))
 	runtime.KeepAlive(f)
 	if err != nil {

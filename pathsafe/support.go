@@ -10,7 +10,7 @@ import (
 // file for reading: the error is then [ErrNoProc].
 func CheckProc() error { return checkProc() }
 
-// CheckOpenat2 says why the kernel does not resolve a whole path beneath a handle
+// CheckOpenat2 reports why the kernel does not resolve a whole path beneath a handle
 // by itself, or nil: it is too old, or a filter forbids it. A walk of single
 // components takes its place then.
 func CheckOpenat2() error {

@@ -24,7 +24,7 @@ func (d *Dir) WalkEntering(ctx context.Context, enter func(rel string, dir *Dir)
 	if err != nil {
 		return err
 	}
-	w := walk{enters: enter, visit: visit, top: top.ID}
+	w := walk{enters: enter, visit: visit, top: top.ID, exact: isExact(d.Fd(), top)}
 	return w.dir(ctx, d, "")
 }
 
@@ -36,7 +36,7 @@ func (d *Dir) WalkReadable(ctx context.Context, visit func(rel string, st Stat) 
 	if err != nil {
 		return err
 	}
-	w := walk{enters: func(string, *Dir) error { return nil }, visit: visit, denied: denied, top: top.ID}
+	w := walk{enters: func(string, *Dir) error { return nil }, visit: visit, denied: denied, top: top.ID, exact: isExact(d.Fd(), top)}
 	return w.dir(ctx, d, "")
 }
 
@@ -45,6 +45,7 @@ type walk struct {
 	visit  func(rel string, st Stat) error
 	denied func(rel string) // nil: what may not be read is an error
 	top    ID
+	exact  bool // see isExact: of all directories that are entered, which are on one file system
 }
 
 // skips reports whether an error means that this user may not read a path, and the walk
@@ -57,7 +58,7 @@ func (w *walk) skips(rel string, err error) bool {
 	return true
 }
 
-// dir visits what stands in d. A directory has two places in the order: its
+// dir visits the entries of d. A directory has two places in the order: its
 // name, and its name with a slash, where the content belongs. Until then it is
 // pending. Of two that are pending the later one has the name of the earlier
 // one as its prefix and comes first, so a stack will do.
@@ -93,7 +94,11 @@ func (w *walk) dir(ctx context.Context, d *Dir, prefix string) error {
 
 // entry visits name, and makes it pending when it has content to visit.
 func (w *walk) entry(d *Dir, prefix, name string, pending []string) ([]string, error) {
-	st, err := d.Lstat(name)
+	var st Stat
+	err := d.doName("stat", name, func(fd int) (err error) {
+		st, err = statNear(fd, name, w.top, w.exact)
+		return err
+	})
 	if w.skips(prefix+name, err) {
 		return pending, nil
 	}

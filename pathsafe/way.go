@@ -267,7 +267,7 @@ func (t *tracing) step() error {
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		t.judge(name, nil)
+		t.noteLoose(name, nil)
 		t.way.Real = filepath.Join(append([]string{t.way.Real, name}, t.todo...)...)
 		t.way.Missing, t.way.End, t.todo = true, Stat{}, nil
 		return nil
@@ -282,7 +282,7 @@ func (t *tracing) step() error {
 		t.advance(fd, st, filepath.Dir(t.way.Real))
 		return nil
 	}
-	by := t.judge(name, &st)
+	by := t.noteLoose(name, &st)
 	if st.Mode&fs.ModeSymlink == 0 {
 		t.advance(fd, st, filepath.Join(t.way.Real, name))
 		return nil
@@ -316,9 +316,9 @@ func (t *tracing) follow(fd int) error {
 	return nil
 }
 
-// judge adds name, which stands in the directory reached, when another user can rename or
+// noteLoose adds name, which stands in the directory reached, when another user can rename or
 // replace it, and returns which users can. entry is nil for a name that is not there.
-func (t *tracing) judge(name string, entry *Stat) (by string) {
+func (t *tracing) noteLoose(name string, entry *Stat) (by string) {
 	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
 	l := Loose{Path: filepath.Join(t.way.Real, name), In: t.way.Real, Owner: t.st.UID, Perm: t.st.Perm}
 	switch {

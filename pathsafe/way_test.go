@@ -244,8 +244,8 @@ func TestWayMissing(t *testing.T) {
 	}
 }
 
-// TestWayRefuses: no way is a wrong one.
-func TestWayRefuses(t *testing.T) {
+// TestWayRejects: no way is a wrong one.
+func TestWayRejects(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
 	must(t, os.Symlink("loop", filepath.Join(dir, "loop")))

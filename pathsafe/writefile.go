@@ -12,7 +12,7 @@ import (
 
 // WriteFile makes the file name with this content and the permission bits perm
 // less the umask. It appears whole and with its data synced, or not at all; a
-// name that is taken gives fs.ErrExist. The new name itself is durable after
+// name that is taken returns fs.ErrExist. The new name itself is durable after
 // [Dir.Sync].
 func (d *Dir) WriteFile(name string, data []byte, perm uint32) error {
 	f, err := d.CreateUnnamed(perm)

@@ -1,30 +1,37 @@
 package restore
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // This file is law: the bytes of the two result artifacts (section 7).
 
-// appendEntry appends an entry of RESTORE_MANIFEST.json in canonical form
-// (section 7.4), by hand: there may be millions.
-func appendEntry(dst []byte, o verify.Output) []byte {
-	digest := o.Digest()
+// entry is an output in the manifest.
+type entry struct {
+	path   string
+	size   int64
+	digest [sha256.Size]byte
+}
+
+// append appends it to RESTORE_MANIFEST.json in canonical form (section 7.4), by hand: there may
+// be millions.
+func (e *entry) append(dst []byte) []byte {
 	dst = append(dst, `{"bytes":`...)
-	dst = strconv.AppendInt(dst, o.Size(), 10)
+	dst = strconv.AppendInt(dst, e.size, 10)
 	dst = append(dst, `,"relative_path":`...)
-	dst = canonjson.AppendText(dst, o.Path().String())
+	dst = canonjson.AppendText(dst, e.path)
 	dst = append(dst, `,"sha256":"`+bundle.HashPrefix...)
-	dst = hex.AppendEncode(dst, digest[:])
+	dst = hex.AppendEncode(dst, e.digest[:])
 	return append(dst, `"}`...)
 }
 
@@ -38,20 +45,30 @@ type report struct {
 }
 
 // makeArtifacts makes both artifacts from the verified outputs, which ascend
-// by the bytes of their paths (section 7.4.5). Count and sum are taken from
-// the same entries (section 7.6).
-func (r *Run) makeArtifacts(chainRoot string) error {
-	var err error
-	rep := report{OK: true, BundleRoots: []string{r.bundle.Root()}}
-	if r.manifest, err = r.makeManifest(&rep); err != nil {
-		return err
+// by the bytes of their paths (section 7.4.5).
+func (r *Run) makeArtifacts(chainRoot string) (err error) {
+	r.perm = r.artifactPerm()
+	r.manifest, r.report, err = artifactsOf(r.bundle.Root(), chainRoot, func(yield func(entry) bool) {
+		for o := range r.bundle.Outputs() {
+			if !yield(entry{o.Path().String(), o.Size(), o.Digest()}) {
+				return
+			}
+		}
+	})
+	return err
+}
+
+// artifactsOf makes both artifacts. Count and sum are taken from the same entries (section 7.6).
+func artifactsOf(bundleRoot, chainRoot string, entries iter.Seq[entry]) (manifest, rep string, err error) {
+	totals := report{OK: true, BundleRoots: []string{bundleRoot}}
+	if manifest, err = makeManifest(entries, &totals); err != nil {
+		return "", "", err
 	}
 	if chainRoot != "" {
-		rep.ChainRoot = &chainRoot
+		totals.ChainRoot = &chainRoot
 	}
-	raw, err := canonjson.Marshal(rep)
-	r.report, r.perm = string(raw), r.artifactPerm()
-	return err
+	raw, err := canonjson.Marshal(totals)
+	return manifest, string(raw), err
 }
 
 // artifactPerm is what every output grants, in directories that every reader of them may
@@ -61,7 +78,23 @@ func (r *Run) artifactPerm() fs.FileMode {
 	for o := range r.bundle.Outputs() {
 		perm &= r.Perm(o)
 	}
-	for _, granted := range r.bundle.Dirs() {
+	return listedPerm(perm, r.bundle.Dirs())
+}
+
+// SourceReaders returns the permission bits of a file that shows contents of the run: it is for
+// users who may read every source, whatever modes are signed.
+func (r *Run) SourceReaders() fs.FileMode {
+	perm := fs.FileMode(0o644)
+	for o := range r.bundle.Outputs() {
+		perm &= o.SourcePerm()
+	}
+	return listedPerm(perm, r.bundle.SourceDirs())
+}
+
+// listedPerm takes from the permission bits of a file that names everything in these directories
+// what they do not grant.
+func listedPerm(perm fs.FileMode, dirs iter.Seq2[string, fs.FileMode]) fs.FileMode {
+	for _, granted := range dirs {
 		for _, class := range []fs.FileMode{0o050, 0o005} {
 			if granted&class != class {
 				perm &^= class
@@ -72,23 +105,22 @@ func (r *Run) artifactPerm() fs.FileMode {
 }
 
 // makeManifest writes the manifest, and counts what it writes.
-func (r *Run) makeManifest(rep *report) (string, error) {
+func makeManifest(entries iter.Seq[entry], rep *report) (string, error) {
 	var m strings.Builder
-	var entry []byte
-	m.Grow(r.manifestRoom())
+	var text []byte
+	m.Grow(manifestRoom(entries))
 	m.WriteString(`{"entries":[`)
-	for o := range r.bundle.Outputs() {
-		path := o.Path().String()
-		if !utf8.ValidString(path) {
-			return "", fmt.Errorf("path %q is not UTF-8", path)
+	for e := range entries {
+		if !utf8.ValidString(e.path) {
+			return "", fmt.Errorf("path %q is not UTF-8", e.path)
 		}
 		if rep.RestoredFilesCount > 0 {
 			m.WriteByte(',')
 		}
-		entry = appendEntry(entry[:0], o)
-		m.Write(entry)
+		text = e.append(text[:0])
+		m.Write(text)
 		rep.RestoredFilesCount++
-		rep.RestoredBytes += o.Size()
+		rep.RestoredBytes += e.size
 	}
 	m.WriteString("]}")
 	return m.String(), nil
@@ -99,10 +131,10 @@ const entryRoom = len(`{"bytes":,"relative_path":"","sha256":"sha256:"},`) + 64 
 
 // manifestRoom is about how many bytes the manifest takes: all but for what
 // must be escaped in paths. Growing step by step would take twice as much.
-func (r *Run) manifestRoom() int {
+func manifestRoom(entries iter.Seq[entry]) int {
 	room := 0
-	for o := range r.bundle.Outputs() {
-		room += len(o.Path().String()) + entryRoom
+	for e := range entries {
+		room += len(e.path) + entryRoom
 	}
 	return room
 }

@@ -38,19 +38,34 @@ func (r *Run) ChangesFault() error {
 	return err
 }
 
-// Perm returns the permission bits that a restore gives an output: those of its source, but for the
-// executable ones of a change set, which are signed (D33).
+// Perm returns the permission bits that a restore gives an output: the signed ones of a block table,
+// else those of its source, but for the executable ones of a change set, which are signed (D33).
 func (r *Run) Perm(o verify.Output) fs.FileMode {
-	perm := o.Perm()
-	c := r.Changes()
+	return permOf(r.Changes(), o.Path().String(), o.Perm())
+}
+
+func permOf(c *bundle.Changes, path string, perm fs.FileMode) fs.FileMode {
 	if c == nil {
 		return perm
 	}
 	perm &^= 0o111
-	if c.Executable(o.Path().String()) {
+	if c.Executable(path) {
 		perm |= (perm&0o444)>>2 | 0o100
 	}
 	return perm
+}
+
+// BlocksFault returns the reason why the block table of the run cannot be used, such as that an
+// output is not what the table says: nothing of the run may then be restored.
+func (r *Run) BlocksFault() error {
+	_, err := r.bundle.Blocks()
+	return err
+}
+
+// SignsModes reports whether the permission bits of the run's outputs are signed, by its block table.
+func (r *Run) SignsModes() bool {
+	table, _ := r.bundle.Blocks()
+	return table != nil
 }
 
 // IsChangeSet reports whether the plan is that of a change set.
@@ -71,7 +86,7 @@ func (p *Plan) Removes() []pathsafe.Path {
 	return nil
 }
 
-// removals finds what stands at the paths that are removed. Nothing there is as it shall be; a link
+// removals finds the entries at the paths that are removed. A missing entry is as required; a link
 // on the way that leaves the root is a failure, as on the way to an output (8.4.5).
 func (r *Restore) removals() error {
 	s := survey{root: r.root}

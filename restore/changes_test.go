@@ -173,7 +173,7 @@ func TestChangeSetFaults(t *testing.T) {
 			run.Remove(bundle.ChangesFile)
 			must(t, os.Symlink(bundle.Status, run.Path(bundle.ChangesFile)))
 		}, "CHANGES: "},
-		"another form": {func(run *bundletest.Run) { run.SetChanges(`{"base":{},"executable":[],"form":1,"removes":[]}`) }, `"base" does not say what the output "dir/out" was`},
+		"another form": {func(run *bundletest.Run) { run.SetChanges(`{"base":{},"executable":[],"form":1,"removes":[]}`) }, `"base" has no content for the output "dir/out"`},
 		"not named": {func(run *bundletest.Run) {
 			run.Edit(bundle.TaskSpec, func(fields map[string]any) { fields["constraints"] = map[string]any{} })
 			run.Sign()

@@ -14,7 +14,7 @@
 //	 3. PREFLIGHT, path safety in path order (8.4.5, D3, D17);
 //	 4. PLAN: sources exist and are regular files (5.3, D4), and the two result
 //	    artifacts are made, byte for byte (section 7);
-//	 5. what stands where a target would be is listed: these conflicts decide
+//	 5. existing entries at targets are listed: these conflicts decide
 //	    the first check of EXECUTE (D11), which is not this package's. With
 //	    [ForRootReplacing], and of a change set, existing files are read, and are
 //	    identical, are replaced or removed, have diverged or block (D21, D22).

@@ -25,8 +25,8 @@ type gated struct {
 }
 
 // eligible is step 1.1 and, for a chain, steps C.1 to C.3 (section 8.4.3).
-func eligible(ctx context.Context, c Candidate) (gated, error) {
-	g, err := gate(ctx, c)
+func eligible(ctx context.Context, c Candidate, by gates) (gated, error) {
+	g, err := gate(ctx, c, by)
 	if err != nil {
 		return gated{}, gateFailure(err)
 	}
@@ -38,13 +38,24 @@ func eligible(ctx context.Context, c Candidate) (gated, error) {
 	return g, nil
 }
 
+// gates are the strict gate for one run and for a chain.
+type gates struct {
+	one   func(context.Context, *verify.Run, verify.Watch) (*verify.Gated, error)
+	chain func(context.Context, []*verify.Run, verify.Watch) (*verify.GatedChain, error)
+}
+
+var (
+	wholly    = gates{verify.Gate, verify.GateChain}     // every output is read
+	attesting = gates{verify.Attest, verify.AttestChain} // none is
+)
+
 // gate is order 1 of section 8.4.3, for all bundles.
-func gate(ctx context.Context, c Candidate) (gated, error) {
+func gate(ctx context.Context, c Candidate, by gates) (gated, error) {
 	if !c.isChain() && len(c.Runs) == 1 {
-		b, err := verify.Gate(ctx, c.Runs[0], c.Watch)
+		b, err := by.one(ctx, c.Runs[0], c.Watch)
 		return gated{bundles: []*verify.Gated{b}}, err
 	}
-	chain, err := verify.GateChain(ctx, c.Runs, c.Watch)
+	chain, err := by.chain(ctx, c.Runs, c.Watch)
 	if err != nil {
 		return gated{}, err
 	}

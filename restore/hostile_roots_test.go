@@ -97,7 +97,7 @@ func TestHostileObstacles(t *testing.T) {
 			s.link("file", "top.txt")
 		}, "top.txt", "a symbolic link"},
 		{"83e dangling link inside", func(s *scene) { s.link("none", "top.txt") }, "top.txt", "a symbolic link"},
-		{"83f FIFO", at("top.txt", harness.FIFO), "top.txt", "something that is neither file nor directory"},
+		{"83f FIFO", at("top.txt", harness.FIFO), "top.txt", "neither a file nor a directory"},
 		{"83g mount point", func(s *scene) { harness.Mount(s.t, "t", s.inRoot("top.txt"), "tmpfs", 0, "") }, "top.txt", "a directory"},
 		{"83h the same file", func(s *scene) { must(s.t, os.Link(s.inProject("top.txt"), s.inRoot("top.txt"))) }, "top.txt", "a regular file of 4 bytes"},
 		{"83i RESTORE_MANIFEST.json", func(s *scene) { s.put(restore.ManifestName) }, restore.ManifestName, "a regular file of 15 bytes"},

@@ -24,7 +24,7 @@ type Conflict struct {
 // Failure is what EXECUTE fails with when it meets the conflict.
 func (c Conflict) Failure() *Failure {
 	if c.mount != "" {
-		return Fail(FinalizeFailed, c.Path, fmt.Errorf("nothing can be moved there: %q %w", c.mount, pathsafe.ErrCrossesMount))
+		return Fail(FinalizeFailed, c.Path, fmt.Errorf("cannot move files there: %q %w", c.mount, pathsafe.ErrCrossesMount))
 	}
 	if c.removed {
 		return Fail(TargetPathExists, c.Path, errors.New("it would be removed: "+c.State))
@@ -33,7 +33,7 @@ func (c Conflict) Failure() *Failure {
 }
 
 // survey is step 1.3: path safety in the order of section 8.4.5. It also finds
-// what stands where targets would be. root is nil for a view, which has none.
+// the entries where targets would be. root is nil for a view, which has none.
 type survey struct {
 	root      *pathsafe.Dir
 	conflicts []Conflict
@@ -54,7 +54,10 @@ func (s *survey) bundle(ctx context.Context, g gated, i int) error {
 			return g.name(pathFailure(b.RunID(), err), b.RunID())
 		}
 	}
-	names := slices.Collect(b.Paths())
+	names := make([]string, 0, b.Len())
+	for name := range b.Paths() {
+		names = append(names, name)
+	}
 	found := make([]*Conflict, len(names))
 	err := inorder.Each(ctx, 0, len(names), func() *surveyor { return &surveyor{survey: s} }, func(by *surveyor, n int) error {
 		path, err := pathsafe.Parse(names[n])
@@ -77,7 +80,7 @@ func (s *survey) bundle(ctx context.Context, g gated, i int) error {
 	return err
 }
 
-// look finds out what stands at one target; nil for nothing.
+// look returns the entry at one target; nil for nothing.
 func (s *surveyor) look(path pathsafe.Path) (*Conflict, error) {
 	if s.missing != "" && strings.HasPrefix(path.String(), s.missing) {
 		return nil, nil
@@ -147,11 +150,11 @@ func (s *survey) describe(path pathsafe.Path) string {
 	case st.Mode.IsDir():
 		return "a directory"
 	default:
-		return "something that is neither file nor directory"
+		return "neither a file nor a directory"
 	}
 }
 
-// Standing describes what stands at a target, a symbolic link itself: links are followed on
+// Standing describes the entry at a target, a symbolic link itself: links are followed on
 // the way to it only.
 func Standing(root *pathsafe.Dir, path pathsafe.Path) (pathsafe.Stat, error) {
 	names := path.Components()

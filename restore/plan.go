@@ -111,16 +111,26 @@ func (p *Plan) Dirs() []Dir {
 	var all []Dir
 	for i := range p.runs {
 		r := &p.runs[i]
-		for path, perm := range r.bundle.Dirs() {
-			if path == "" && r.prefix != "" {
-				all = append(all, Dir{"", perm})
-				path = r.Dir()
-			} else {
-				path = r.Target(path)
-			}
-			all = append(all, Dir{path, perm})
-		}
+		all = appendDirs(all, r.prefix, r.bundle.Dirs())
 	}
+	return mergeDirs(all)
+}
+
+// appendDirs appends the directories of a run.
+func appendDirs(all []Dir, prefix string, dirs iter.Seq2[string, fs.FileMode]) []Dir {
+	for path, perm := range dirs {
+		if path == "" && prefix != "" {
+			all = append(all, Dir{"", perm})
+			path = strings.TrimSuffix(prefix, "/")
+		} else {
+			path = prefix + path
+		}
+		all = append(all, Dir{path, perm})
+	}
+	return all
+}
+
+func mergeDirs(all []Dir) []Dir {
 	slices.SortStableFunc(all, func(a, b Dir) int { return strings.Compare(a.Path, b.Path) })
 	merged := all[:0]
 	for _, d := range all {
@@ -145,15 +155,12 @@ func (r *Run) Artifacts() []Artifact {
 // ForView plans a candidate for a view, which has no restore root: section
 // 8.4.4 does not apply, and of path safety only what concerns a path's form.
 func ForView(ctx context.Context, c Candidate) (*Plan, error) {
-	g, err := eligible(ctx, c)
+	g, err := eligible(ctx, c, wholly)
 	if err != nil {
 		return nil, err
 	}
-	s := survey{}
-	for i := range g.bundles {
-		if err := s.bundle(ctx, g, i); err != nil {
-			return nil, err
-		}
+	if err := checkForms(ctx, g); err != nil {
+		return nil, err
 	}
 	p, err := newPlan(ctx, g)
 	if err != nil {
@@ -163,6 +170,17 @@ func ForView(ctx context.Context, c Candidate) (*Plan, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// checkForms is what a view needs of path safety.
+func checkForms(ctx context.Context, g gated) error {
+	s := survey{}
+	for i := range g.bundles {
+		if err := s.bundle(ctx, g, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newPlan is the phase PLAN (section 5.3), for all bundles in chain order.
@@ -205,14 +223,15 @@ func (r *Run) checkSources(ctx context.Context) error {
 	for _, o := range outputs {
 		r.bytes += o.Size()
 	}
-	return inorder.Do(ctx, len(outputs), func(i int) error {
-		return checkSource(outputs[i])
+	newOpener := func() *pathsafe.Opener { return new(pathsafe.Opener) }
+	return inorder.Each(ctx, 0, len(outputs), newOpener, func(near *pathsafe.Opener, i int) error {
+		return checkSource(near, outputs[i])
 	})
 }
 
 // checkSource checks one source.
-func checkSource(o verify.Output) error {
-	st, err := o.Lstat()
+func checkSource(near *pathsafe.Opener, o verify.Output) error {
+	st, err := o.LstatNear(near)
 	name := o.Path().String()
 	switch {
 	case errors.Is(err, pathsafe.ErrSymlink):
@@ -245,10 +264,16 @@ func (p *Plan) checkReserved() error {
 
 func (r *Run) checkReserved() *Failure {
 	for o := range r.bundle.Outputs() {
-		if bundle.Reserved(o.Path()) || strings.HasPrefix(r.prefix, bundle.ReservedPrefix) {
-			return Fail(ResultArtifactWriteFailed, r.Target(o.Path().String()),
-				errors.New("the restore needs this name for itself"))
+		if f := reservedOutput(r.prefix, o.Path()); f != nil {
+			return f
 		}
+	}
+	return nil
+}
+
+func reservedOutput(prefix string, path pathsafe.Path) *Failure {
+	if bundle.Reserved(path) || strings.HasPrefix(prefix, bundle.ReservedPrefix) {
+		return Fail(ResultArtifactWriteFailed, prefix+path.String(), errors.New("this name is reserved for the restore"))
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func readTarget(ctx context.Context, root *pathsafe.Dir, path pathsafe.Path, h *
 	barred := ""
 	xattrs, err := pathsafe.FileNode(f).ReadableXattrs(func(name string, _ error) { barred = name })
 	if err == nil && barred != "" {
-		err = fmt.Errorf("its attribute %s cannot be read, so nothing could bring it back", barred)
+		err = fmt.Errorf("its attribute %s cannot be read and could not be restored", barred)
 	}
 	if err != nil {
 		return nil, err
@@ -278,9 +278,9 @@ func FixedBy(file, dir pathsafe.Stat) string {
 	case file.AppendOnly:
 		return "it is append-only (chattr +a)"
 	case dir.Immutable:
-		return "the directory that it is in is immutable (chattr +i)"
+		return "its directory is immutable (chattr +i)"
 	case dir.AppendOnly:
-		return "the directory that it is in is append-only (chattr +a)"
+		return "its directory is append-only (chattr +a)"
 	}
 	return ""
 }
@@ -318,7 +318,7 @@ func VerifyIdentical(ctx context.Context, root *pathsafe.Dir, targets []*Target)
 	_ = inorder.Each(ctx, 0, len(targets), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
 		now, err := readTarget(ctx, root, targets[n].Path, h)
 		if err == nil && !now.Is(targets[n]) {
-			err = errors.New("it is not the file that was looked at any more")
+			err = errors.New("it changed after it was examined")
 		}
 		reasons[n] = err
 		return err

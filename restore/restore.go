@@ -28,7 +28,7 @@ func ForRoot(ctx context.Context, c Candidate, restoreRoot string) (*Restore, er
 }
 
 func forRoot(ctx context.Context, c Candidate, restoreRoot string) (*Restore, error) {
-	g, err := eligible(ctx, c)
+	g, err := eligible(ctx, c, wholly)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func openRoot(path string) (*pathsafe.Dir, error) {
 	return root, nil
 }
 
-// rootFailure gives the code for a root that could not be opened.
+// rootFailure returns the code for a root that could not be opened.
 func rootFailure(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR) && exists(path):
@@ -65,7 +65,7 @@ func checkRunDirs(root *pathsafe.Dir, g gated) error {
 		if err != nil {
 			return Internal(Preflight, err).in(b.RunID())
 		}
-		return Fail(ChainTargetDirExists, b.RunID(), errors.New("it exists already in the restore root")).in(b.RunID())
+		return Fail(ChainTargetDirExists, b.RunID(), errors.New("it already exists in the restore root")).in(b.RunID())
 	}
 	return nil
 }

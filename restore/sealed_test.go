@@ -20,7 +20,7 @@ func TestSealed(t *testing.T) {
 		methods []string
 	}{
 		{&restore.Plan{}, []string{"Bytes", "ChainRoot", "Dirs", "Files", "IsChain", "IsChangeSet", "Removes", "Runs"}},
-		{&restore.Run{}, []string{"Artifacts", "Bundle", "Bytes", "Changes", "ChangesFault", "Dir", "Perm", "Target"}},
+		{&restore.Run{}, []string{"Artifacts", "BlocksFault", "Bundle", "Bytes", "Changes", "ChangesFault", "Dir", "Perm", "SignsModes", "SourceReaders", "Target"}},
 		{&restore.Restore{}, []string{"Blocked", "Close", "Conflicts", "Divergence", "Overrule", "Plan", "Replaces", "Root", "Target", "Targets"}},
 	} {
 		typ := reflect.TypeOf(c.value)
@@ -147,9 +147,9 @@ func artifactsOf(p *restore.Plan) []restore.Artifact {
 	return all
 }
 
-// TestViewRefuses: a view has no restore root, all else is as for a restore:
+// TestViewRejects: a view has no restore root, all else is as for a restore:
 // the same failure, and no plan.
-func TestViewRefuses(t *testing.T) {
+func TestViewRejects(t *testing.T) {
 	harness.TempInMemory(t)
 	tried, n := sample.Every(t, 4), 0
 	for _, group := range [][]fault{{lastStrict()}, proofFaults, hashesFaults, pathFaults[:3], planFaults} {

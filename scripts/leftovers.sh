@@ -11,6 +11,9 @@
 # disturbs the other, and no mount outlives the command. When it is interrupted, its TMPDIR
 # is removed.
 #
+# COMMAND gets the default SIGINT and SIGQUIT: a shell without job control starts what runs in
+# the background with both ignored.
+#
 # The user's own state directory is out of the command's reach: a test that forgets
 # --state-dir writes into the TMPDIR, and is found.
 set -uo pipefail
@@ -51,7 +54,7 @@ left() { processes; mounts; files; }
 interrupted=
 trap 'interrupted=yes' INT TERM HUP
 views_before=$(views)
-env -u SPECTRUM_PROJECT_ROOT -u SPECTRUM_STATE_DIR -u LEFTOVERS_MOUNTS \
+env --default-signal=INT,QUIT -u SPECTRUM_PROJECT_ROOT -u SPECTRUM_STATE_DIR -u LEFTOVERS_MOUNTS \
     TMPDIR="$tmp" XDG_STATE_HOME="$tmp/state" "$@"
 status=$?
 

@@ -25,8 +25,7 @@ type attempt struct {
 	phase     phase
 	revived   bool // made from a journal
 	layered   bool // the root is on an overlay, where a directory of a lower layer cannot be moved
-	keep      bool // displace and keep foreign entries at swapped names, see Change
-	keeping   dir  // in the staging directory, for that
+	keeping   dir  // in the staging directory, for entries that are kept
 	kept      []Kept
 	stayed    []Stayed
 
@@ -38,7 +37,7 @@ type attempt struct {
 	artifacts                int       // how many of them, the last ones
 	dirs                     []staying // deepest first
 	times                    []staying // of a commit: directories beneath the root in which names change, with their times
-	plan                     plan      // of the files that come
+	copies                   copies    // the files that come
 	known                    bool      // what INTENT has is known
 	manifest                 []byte
 	dirPerm                  func(path pathsafe.Path) uint32
@@ -141,7 +140,7 @@ const (
 )
 
 var (
-	errOther    = machine.Disturbed("what stands there is not what was to be replaced")
+	errOther    = machine.Disturbed("the existing file is not the one to be replaced")
 	errMissing  = machine.Disturbed("nothing stands there")
 	errNotEmpty = machine.Disturbed("the directory is not empty")
 	errReplaced = machine.Disturbed("is not what this commit put there")
@@ -154,12 +153,12 @@ func (a *attempt) isCommit() bool { return a.kind == KindCommit }
 // close closes all handles.
 func (a *attempt) close() {
 	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping, &a.held} {
-		d.close()
+		d.Close()
 		*d = dir{}
 	}
-	if a.free.h != nil {
+	if a.free.H != nil {
 		a.root = a.session
-		a.free.close()
+		a.free.Close()
 		a.free = dir{}
 	}
 }
@@ -188,17 +187,7 @@ func (a *attempt) progress(phase string, bytes int64) {
 
 // open makes the staging directory and the journal's INTENT in it, durably; then the
 // directories for new and displaced entries.
-func (a *attempt) open() *Error {
-	if err := a.makeStage(); err != nil {
-		return fail(StepStage, a.stageName, err)
-	}
-	if err := a.root.sync(); err != nil {
-		return fail(StepStage, a.stageName, err)
-	}
-	return fail(StepStage, a.stageName, a.allParts())
-}
-
-func (a *attempt) makeStage() error {
+func (a *attempt) open() error {
 	if err := makeDir(a.root, a.stageName, ownDir, &a.stageCreated); err != nil {
 		return err
 	}
@@ -207,7 +196,7 @@ func (a *attempt) makeStage() error {
 		return err
 	}
 	if err := checkStage(stage, &a.stageCreated); err != nil {
-		stage.close()
+		stage.Close()
 		return err
 	}
 	a.stage = stage
@@ -217,18 +206,24 @@ func (a *attempt) makeStage() error {
 	if err := a.writeManifest(); err != nil {
 		return err
 	}
-	return a.enterIntent()
+	if err := a.enterIntent(); err != nil {
+		return err
+	}
+	if err := a.root.Sync(); err != nil {
+		return err
+	}
+	return a.allParts()
 }
 
 // checkStage requires the opened directory to be the one that was made: empty, owned by this
 // user and closed to others, which a file system without modes cannot provide. A directory
 // that replaced it is left alone.
 func checkStage(stage dir, m *created) error {
-	st, err := stage.statSelf()
+	st, err := stage.StatSelf()
 	if err != nil {
 		return err
 	}
-	names, err := stage.names()
+	names, err := stage.Names()
 	switch {
 	case err != nil:
 		return err
@@ -250,7 +245,7 @@ const ownFile = 0o600
 // makeDir makes a directory and records its identity. Its owner gets all permissions, whatever
 // the umask or a default access list removes; the other bits that these remove stay removed.
 func makeDir(in dir, name string, perm uint32, m *created) error {
-	err := in.mkdir(name, perm|ownDir)
+	err := in.Mkdir(name, perm|ownDir)
 	m.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
@@ -265,7 +260,7 @@ func makeDir(in dir, name string, perm uint32, m *created) error {
 // openParts opens the directories in staging that exist.
 func (a *attempt) openParts() error {
 	for name, part := range a.parts() {
-		if part.h != nil {
+		if part.H != nil {
 			continue
 		}
 		d, err := a.stage.enter(name)
@@ -298,7 +293,7 @@ func (a *attempt) allParts() error {
 		return err
 	}
 	for name, part := range a.parts() {
-		if part.h != nil || name == holdName {
+		if part.H != nil || name == holdName {
 			continue
 		}
 		if err := a.stage.mkdirOwn(name); err != nil {
@@ -314,12 +309,12 @@ func (a *attempt) parentDir(s *swapping) (dir, error) {
 	if err != nil || s.parent == (identity{}) {
 		return in, err
 	}
-	st, err := in.statSelf()
+	st, err := in.StatSelf()
 	if err == nil && !s.parent.is(st) {
-		err = fmt.Errorf("the directory that it is in: %w", errReplaced)
+		err = fmt.Errorf("its directory: %w", errReplaced)
 	}
 	if err != nil {
-		in.close()
+		in.Close()
 		return dir{}, err
 	}
 	return in, nil

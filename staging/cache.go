@@ -16,7 +16,7 @@ func (c *cache) open(p pathsafe.Path) (dir, error) {
 	if p == (pathsafe.Path{}) {
 		return c.base, nil
 	}
-	if c.at.h != nil && p == c.path {
+	if c.at.H != nil && p == c.path {
 		return c.at, nil
 	}
 	c.close()
@@ -29,6 +29,6 @@ func (c *cache) open(p pathsafe.Path) (dir, error) {
 }
 
 func (c *cache) close() {
-	c.at.close()
+	c.at.Close()
 	c.at = dir{}
 }

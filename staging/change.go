@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"time"
 	"unicode/utf8"
@@ -17,22 +16,22 @@ import (
 // A Change is what a transaction does to a root: all of its swaps, or none.
 type Change struct {
 	// Kind is the name of the attempt in the journal and in an outcome: [KindCommit], or at
-	// most 32 lower-case letters and "_". It determines the undo. The undo of a commit leaves
-	// no target behind and displaces nothing. The undo of any other kind ignores names that
-	// were not swapped yet, and returns what a swap displaced.
+	// most 32 lower-case letters and "_". It is the policy for what other processes do.
+	//
+	// A commit changes a name only if its entry is as the caller saw it; otherwise everything is
+	// undone. Its undo leaves no target behind.
+	//
+	// Other processes do not stop a change of another kind, nor its undo. An existing entry that
+	// is not Old as the caller saw it is displaced all the same, and kept ([Tx.Kept]); so is Old
+	// itself if it changes later, or is open for writing when it would be removed. A directory to
+	// be removed that is not empty stays ([Tx.Stayed]). The undo ignores names that were not
+	// swapped yet.
 	Kind string
-	// Keep is set if other processes work at the swapped names, and must not stop the change
-	// or its undo. An existing entry that is not Old as the caller saw it is displaced all the
-	// same, and kept ([Tx.Kept]); so is Old itself if it changes later, or is open for writing
-	// when it would be removed. A directory to be removed that is not empty stays
-	// ([Tx.Stayed]). Without Keep, a name is swapped only if its entry is as the caller saw
-	// it; otherwise the change fails.
-	Keep bool
 	// Attempt is the UUID of the attempt; if it is empty, one is generated.
 	Attempt string
-	// Swaps are made in this order and undone in reverse. Paths are unique. Those of a commit
-	// are files, then removals of files, both in byte order of their paths, then artifacts; no
-	// path is beneath that of an earlier swap.
+	// Swaps are made in this order and undone in reverse, those with [*Metadata] last. Paths are
+	// unique. Those of a commit are files, then removals of files, both in byte order of their
+	// paths, then artifacts; no path is beneath that of an earlier swap.
 	Swaps []Swap
 	// Absent are parent directories of files that must not exist yet.
 	Absent []pathsafe.Path
@@ -64,10 +63,10 @@ type Swap struct {
 	// size and time. If it is nil, the name must be free. If there is no new entry, the old
 	// one may already be gone.
 	Old *pathsafe.Stat
-	// Empty requires the old entry to be a directory that is empty when it is removed.
+	// Empty requires the old entry to be a directory that is empty when it is removed. It is set
+	// for every directory: the entries in it have swaps of their own.
 	Empty bool
-	// Unsure is set if the caller may not have seen the old entry as it was: with
-	// [Change.Keep] the entry is kept.
+	// Unsure is set if the caller may not have seen the old entry as it was: the entry is kept.
 	Unsure bool
 	// Last makes the old entry leave before anything else changes, and a [Tree] appear when
 	// everything else is in place and no crash can take it back. So the old entry is never
@@ -90,12 +89,19 @@ type File struct {
 	// Rank decides which error is returned when several files fail: the one of the lowest
 	// rank, and within a rank the first in path order.
 	Rank int
-	// Open opens the source, a regular file, at its beginning. Stage closes it.
-	Open func() (*os.File, error)
+	// Open opens the source, a regular file, at its beginning. Stage closes it. It is called for
+	// files of one directory in a row with the same opener.
+	Open func(near *pathsafe.Opener) (Source, error)
 	// Check reads Size bytes of f, a copy, and returns nil only if they are correct; Stage
 	// itself checks that there are no more. It is called for the copy in staging and again for
 	// the file in place, for many files concurrently.
 	Check func(ctx context.Context, f io.ReaderAt) error
+}
+
+// A Source is an open [pathsafe.File] or [os.File].
+type Source interface {
+	pathsafe.Opened
+	Close() error
 }
 
 // An Artifact is a small file that appears whole, after COMMITTED, when all other names are in
@@ -147,9 +153,6 @@ func (c *Change) validate() error {
 	if c.Attempt != "" && !isUUID(c.Attempt) {
 		return fail(StepBegin, "", fmt.Errorf("%q is not the identity of an attempt", c.Attempt))
 	}
-	if c.Kind == KindCommit && c.Keep {
-		return fail(StepBegin, "", errors.New("a commit displaces nothing that the caller has not seen"))
-	}
 	if c.Kind != KindCommit && len(c.Swaps) == 0 {
 		return fail(StepBegin, "", errors.New("nothing to swap"))
 	}
@@ -165,6 +168,8 @@ func (c *Change) validate() error {
 			}
 		case swapped[s.Path] || stays[s.Path]:
 			err = errors.New("duplicate path")
+		case len(stays) > 0 && !s.isMetadata():
+			err = errors.New("it comes after the metadata of a directory")
 		case s.isMetadata():
 			stays[s.Path] = true
 		case beneath(swapped, s.Path):
@@ -220,11 +225,11 @@ func (s *Swap) turn() int {
 }
 
 func (s *Swap) validate(c *Change) error {
-	if s.Empty && (s.Old == nil || !s.Old.Mode.IsDir()) {
-		return errors.New("only a directory can be empty")
-	}
-	if c.Keep && s.Old != nil && s.Old.Mode.IsDir() && !s.Empty {
-		return errors.New("what is in it goes by its own names")
+	switch isDir := s.Old != nil && s.Old.Mode.IsDir(); {
+	case s.Empty && !isDir:
+		return errors.New("only a directory can have no content")
+	case isDir && !s.Empty:
+		return errors.New("the entries of a directory are removed by swaps of their own")
 	}
 	if s.Path == (pathsafe.Path{}) && !s.isMetadata() {
 		return errors.New("no path")
@@ -248,7 +253,7 @@ func (s *Swap) validate(c *Change) error {
 		}
 	case *Metadata:
 		if n.Mode&^0o7777 != 0 || s.Old != nil {
-			return errors.New("bad mode, or what gets metadata is replaced too")
+			return errors.New("bad mode, or a replaced file also gets metadata")
 		}
 	case nil:
 		if s.Old == nil {

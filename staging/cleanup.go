@@ -19,26 +19,26 @@ import (
 func (a *attempt) lastTouch(which func(d *staying) Metadata) {
 	if d := a.baseDir(); d != nil {
 		a.lock.release()
-		_ = a.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.sync()) })
+		_ = a.touch(d, func(in dir) error { return errors.Join(in.give(which(d)), in.Sync()) })
 	}
 }
 
 // cleanUp removes what is left at the end: displaced entries, the chain manifest, the
 // directories in staging, the journal and the staging directory.
-func (a *attempt) cleanUp() error { return a.despiteMounts(a.cleanUpOnce) }
-
-func (a *attempt) cleanUpOnce() error {
-	if a.known && len(a.swaps) > 0 { // otherwise INTENT, and so all of it, was removed before
-		if err := a.removeDisplaced(); err != nil {
+func (a *attempt) cleanUp() error {
+	return a.despiteMounts(func() error {
+		if a.known && len(a.swaps) > 0 { // otherwise INTENT, and so all of it, was removed before
+			if err := a.removeDisplaced(); err != nil {
+				return err
+			}
+		}
+		if err := a.removeStaging(); err != nil {
 			return err
 		}
-	}
-	if err := a.removeStaging(); err != nil {
-		return err
-	}
-	a.unpin()
-	a.lastTouch(func(d *staying) Metadata { return d.get })
-	return nil
+		a.unpin()
+		a.lastTouch(func(d *staying) Metadata { return d.get })
+		return nil
+	})
 }
 
 // removeDisplaced removes or keeps displaced entries, and for a commit also the directories
@@ -51,67 +51,56 @@ func (a *attempt) removeDisplaced() error {
 		return err
 	}
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes && a.olds.h != nil {
+		if s := &a.swaps[i]; s.goes && a.olds.H != nil {
 			u.note(s.path.String(), gone(a.removeOneDisplaced(s)))
 		}
 	}
-	if u.err() == nil && a.olds.h != nil && (a.keep || a.isCommit()) {
+	if u.err() == nil && a.olds.H != nil {
 		u.note(keepingName, a.keepRest())
 	}
-	if u.err() == nil && a.trash.h != nil {
-		u.note(trashName, a.removeAll(a.trash))
-	}
-	if a.isCommit() && a.news.h != nil {
-		u.prune(a.news, span{dirs: [2]int{0, len(a.plan.dirs)}}, func(top int) bool { return top == none }, "", "")
+	if a.isCommit() && a.news.H != nil {
+		u.prune(a.news, span{dirs: [2]int{0, len(a.copies.dirs)}}, func(top int) bool { return top == none }, "", "")
 	}
 	if a.swaps[0].since == phaseIntent {
-		u.note(a.swaps[0].path.String(), u.back(0))
+		u.note(a.swaps[0].path.String(), u.retract(0))
 		u.discardTaken()
 		if u.err() == nil {
-			u.note("", a.root.sync())
+			u.note("", a.root.Sync())
 		}
 	}
 	return u.err()
 }
 
 // removeOneDisplaced removes a displaced entry if its identity matches. An entry that other
-// processes may have changed, or still can, is kept. A directory that was empty is removed
-// only while it is empty.
+// processes may have changed, or still can, is kept, and so is a directory with an entry of
+// theirs.
 func (a *attempt) removeOneDisplaced(s *swapping) error {
-	st, err := a.olds.stat(s.name)
+	st, err := a.olds.Stat(s.name)
 	if err != nil {
 		return err
 	}
-	if a.keep || a.isCommit() {
-		if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
-			return err
-		}
-	}
-	if !s.old.is(st) {
-		return errForeign
-	}
-	switch {
-	case s.empty:
-		err = a.olds.rmdir(s.name)
-		if a.keep && errors.Is(err, unix.ENOTEMPTY) {
-			return nil
-		}
+	if is, err := a.isWorthless(s, s.name, st); err != nil || !is {
 		return err
-	case st.Mode.IsDir():
-		return a.olds.shift(s.name, a.trash, s.name)
 	}
-	return a.olds.unlink(s.name)
+	if !s.empty {
+		return a.olds.Unlink(s.name)
+	}
+	err = a.olds.Rmdir(s.name)
+	if errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
 }
 
 // removeStaging removes the staging directory with its journal. By now there is
 // nothing else in it; what there is all the same is foreign, and stays.
 func (a *attempt) removeStaging() error {
 	for name := range a.parts() {
-		if err := gone(a.stage.rmdir(name)); err != nil {
+		if err := gone(a.stage.Rmdir(name)); err != nil {
 			return fmt.Errorf("%q: %w: %w", name, errForeign, err)
 		}
 	}
-	names, err := a.stage.names()
+	names, err := a.stage.Names()
 	if gone(err) != nil {
 		return err
 	}
@@ -126,7 +115,7 @@ func (a *attempt) removeStaging() error {
 	if err := a.removeStage(); err != nil {
 		return err
 	}
-	_ = a.root.sync()
+	_ = a.root.Sync()
 	return nil
 }
 
@@ -146,7 +135,7 @@ func (a *attempt) removeRecords(names []string) error {
 		func(name string) bool { return name == last },
 	} {
 		if i > 0 && unsafe {
-			if err := a.stage.sync(); gone(err) != nil {
+			if err := a.stage.Sync(); gone(err) != nil {
 				return err
 			}
 			unsafe = false
@@ -155,7 +144,7 @@ func (a *attempt) removeRecords(names []string) error {
 			if !turn(name) {
 				continue
 			}
-			if err := gone(a.stage.unlink(name)); err != nil {
+			if err := gone(a.stage.Unlink(name)); err != nil {
 				return err
 			}
 			unsafe = true
@@ -184,7 +173,7 @@ const risenPrefix = "risen-"
 func (a *attempt) removeAll(d dir) error {
 	b := &remover{top: d}
 	for {
-		names, err := d.names()
+		names, err := d.Names()
 		if err != nil || len(names) == 0 {
 			return err
 		}
@@ -209,12 +198,12 @@ func (b *remover) all(in dir, names []string, depth int) error {
 }
 
 func (b *remover) one(in dir, name string, depth int) error {
-	st, err := in.stat(name)
+	st, err := in.Stat(name)
 	if err != nil {
 		return err
 	}
 	if !st.Mode.IsDir() {
-		return in.unlink(name)
+		return in.Unlink(name)
 	}
 	if st.Perm&0o700 != 0o700 {
 		if err := in.chmodDir(name, 0o700); err != nil && !errors.Is(err, fs.ErrPermission) {
@@ -228,15 +217,15 @@ func (b *remover) one(in dir, name string, depth int) error {
 	if err != nil {
 		return err
 	}
-	defer sub.close()
-	names, err := sub.names()
+	defer sub.Close()
+	names, err := sub.Names()
 	if err == nil {
 		err = b.all(sub, names, depth+1)
 	}
 	if err != nil {
 		return err
 	}
-	return in.rmdir(name)
+	return in.Rmdir(name)
 }
 
 // rise moves a directory up to the top, where it is found later.
@@ -253,7 +242,7 @@ func (b *remover) rise(in dir, name string) error {
 // fingerprint returns a hash of everything at and beneath a name: of each entry its name and
 // identity, and except for directories its size and time.
 func fingerprint(in dir, name string) (string, error) {
-	st, err := in.stat(name)
+	st, err := in.Stat(name)
 	if err != nil {
 		return "", err
 	}
@@ -264,7 +253,7 @@ func fingerprint(in dir, name string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		defer sub.close()
+		defer sub.Close()
 		err = sub.walk(func(rel string, st pathsafe.Stat) error {
 			addPrint(h, rel, st)
 			return nil

@@ -85,7 +85,7 @@ func TestTargetsMeet(t *testing.T) {
 	}
 }
 
-func TestSpecIsRefused(t *testing.T) {
+func TestSpecIsRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(s *spec)
 		path  string

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,11 +39,11 @@ const (
 // to make their names.
 func (a *attempt) batches() (all [][]int) {
 	var bytes int64
-	for turn, i := range a.plan.order {
-		f := &a.plan.files[i]
+	for turn, i := range a.copies.order {
+		f := &a.copies.files[i]
 		n := len(all) - 1
 		fits := n >= 0 && len(all[n]) < batchFiles && bytes+f.Size <= batchBytes
-		if !fits || a.plan.files[i].dir != a.plan.files[a.plan.order[turn-1]].dir {
+		if !fits || a.copies.files[i].dir != a.copies.files[a.copies.order[turn-1]].dir {
 			all, bytes = append(all, nil), 0
 			n++
 		}
@@ -56,12 +56,17 @@ func (a *attempt) batches() (all [][]int) {
 // A copier is a worker of step 3.
 type copier struct {
 	*attempt
-	at      cache
-	batches [][]int
-	noClone bool // this file system does not share blocks
+	at       cache
+	sources  pathsafe.Opener
+	batches  [][]int
+	noClone  bool          // this file system does not share blocks
+	unlisted *pathsafe.Dir // a directory in which new files have no access list
 }
 
-func (c *copier) close() { c.at.close() }
+func (c *copier) close() {
+	c.at.close()
+	c.sources.Close()
+}
 
 func (c *copier) do(ctx context.Context, turn int) *Error {
 	for _, i := range c.batches[turn] {
@@ -73,7 +78,7 @@ func (c *copier) do(ctx context.Context, turn int) *Error {
 }
 
 func (c *copier) one(ctx context.Context, i int) *Error {
-	f := &c.plan.files[i]
+	f := &c.copies.files[i]
 	name := f.path.String()
 	if err := ctx.Err(); err != nil {
 		return fail(StepStage, name, err)
@@ -82,13 +87,22 @@ func (c *copier) one(ctx context.Context, i int) *Error {
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
-	dst, err := in.create(f.path.Base(), ownFile)
+	perm := f.Perm // in a directory that only this user can enter
+	if c.swaps[f.top].goes {
+		perm = ownFile
+	}
+	dst, err := in.createFile(f.path.Base(), perm)
 	f.created.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
-	failure := c.fill(ctx, dst, f)
-	if err := c.s.closeFile(dst); err != nil && failure == nil {
+	failure := c.fill(ctx, in, dst, f)
+	if failure != nil && !f.created.known { // the undo removes no other file
+		if st, err := c.s.Identify(dst); err == nil {
+			f.created.see(st, anySize)
+		}
+	}
+	if err := c.s.CloseFile(dst); err != nil && failure == nil {
 		return fail(StepStage, name, err)
 	}
 	return failure
@@ -96,15 +110,12 @@ func (c *copier) one(ctx context.Context, i int) *Error {
 
 // fill makes dst the copy of f: content, check, times, mode, metadata taken over from the
 // replaced file, identity, and a sync if files are synced one by one.
-func (c *copier) fill(ctx context.Context, dst *os.File, f *plannedFile) *Error {
+func (c *copier) fill(ctx context.Context, in dir, dst *pathsafe.File, f *copiedFile) *Error {
 	name, m := f.path.String(), &f.created
-	if err := c.note(dst, m); err != nil {
-		return fail(StepStage, name, err)
-	}
 	if err := c.content(ctx, dst, f); err != nil {
 		return fail(StepStage, name, err)
 	}
-	err := c.s.do("check", name, func() error { return f.Check(ctx, dst) })
+	err := c.s.Do("check", name, func() error { return f.Check(ctx, dst) })
 	if cancelled := ctx.Err(); cancelled != nil && errors.Is(err, cancelled) {
 		return fail(StepStage, name, err) // not an error of the copy
 	}
@@ -114,39 +125,54 @@ func (c *copier) fill(ctx context.Context, dst *os.File, f *plannedFile) *Error 
 	if err := c.s.setModTime(dst, f.ModTime); err != nil {
 		return fail(StepStage, name, err)
 	}
-	if err := c.takeOver(dst, f); err != nil {
-		return fail(StepStage, name, err)
-	}
-	st, err := c.s.identify(dst)
+	st, err := c.settle(in, dst, f)
 	if err != nil {
 		return fail(StepStage, name, err)
 	}
 	m.see(st, st.Size)
-	if m.access, err = c.s.access(dst); err != nil {
-		return fail(StepStage, name, err)
-	}
 	if st.Size != f.Size {
 		return fail(StepCheck, name, fmt.Errorf("size is %d, not %d", st.Size, f.Size))
 	}
 	if c.fewEntries() {
-		err = c.s.syncFile(dst)
+		err = c.s.SyncFile(dst)
 	}
 	return fail(StepStage, name, err)
 }
 
-// note notes which file was made, before anything can go wrong with it.
-func (c *copier) note(dst *os.File, m *created) error {
-	st, err := c.s.identify(dst)
-	if err == nil {
-		m.see(st, anySize)
+// settle sets the mode of a copy, and whatever it takes over from a file that it replaces, and
+// records its access. A new file has the mode that it was made with, unless the umask or an
+// access list has changed it. Its directory can be entered by this user alone, so if one file in
+// it has no access list, others that are made there have none either.
+func (c *copier) settle(in dir, dst *pathsafe.File, f *copiedFile) (st pathsafe.Stat, err error) {
+	if c.swaps[f.top].goes {
+		if err := c.takeOver(dst, f); err != nil {
+			return st, err
+		}
 	}
-	return err
+	st, err = c.s.Identify(dst)
+	if err == nil && st.Perm != f.Perm && !c.swaps[f.top].goes {
+		if err = c.s.chmod(dst, f.Perm); err == nil {
+			st, err = c.s.Identify(dst)
+		}
+	}
+	if err != nil {
+		return st, err
+	}
+	if c.unlisted == in.H && !c.swaps[f.top].goes {
+		f.created.access = accessOf(pathsafe.Access{Perm: st.Perm, GID: st.GID})
+		return st, nil
+	}
+	f.created.access, err = c.s.accessList(dst, st)
+	if err == nil && !c.swaps[f.top].goes && f.created.access.Value().ACL == "" {
+		c.unlisted = in.H
+	}
+	return st, err
 }
 
-func (c *copier) content(ctx context.Context, dst *os.File, f *plannedFile) error {
-	var src *os.File
-	err := c.s.do("open source", f.path.String(), func() (err error) {
-		src, err = f.Open()
+func (c *copier) content(ctx context.Context, dst *pathsafe.File, f *copiedFile) error {
+	var src Source
+	err := c.s.Do("open source", f.path.String(), func() (err error) {
+		src, err = f.Open(&c.sources)
 		return err
 	})
 	if err != nil {
@@ -166,7 +192,7 @@ func (c *copier) content(ctx context.Context, dst *os.File, f *plannedFile) erro
 
 // copyBytes copies until the end of src, but never more than one byte beyond
 // size: that is enough to see that it is wrong.
-func (c *copier) copyBytes(ctx context.Context, dst, src *os.File, size int64) error {
+func (c *copier) copyBytes(ctx context.Context, dst *pathsafe.File, src Source, size int64) error {
 	for done := int64(0); done <= size; {
 		if err := ctx.Err(); err != nil {
 			return err

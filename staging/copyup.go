@@ -14,7 +14,7 @@ import (
 // moves. It updates Old where only the inode has changed. On other file systems it does
 // nothing.
 func (r *Root) CopyUp(swaps []Swap) error {
-	kind, err := r.dir.h.FileSystem()
+	kind, err := r.dir.H.FileSystem()
 	if err != nil || kind != unix.OVERLAYFS_SUPER_MAGIC {
 		return err
 	}
@@ -77,8 +77,8 @@ func (d dir) statName(p pathsafe.Path) (pathsafe.Stat, error) {
 	if err != nil {
 		return pathsafe.Stat{}, err
 	}
-	defer in.close()
-	return in.stat(p.Base())
+	defer in.Close()
+	return in.Stat(p.Base())
 }
 
 // copyUpName copies up the old entry of a swap.
@@ -87,7 +87,7 @@ func (r *Root) copyUpName(p pathsafe.Path) error {
 	if err != nil {
 		return gone(err)
 	}
-	defer in.close()
+	defer in.Close()
 	return gone(in.copyUp(p.Base()))
 }
 
@@ -105,14 +105,14 @@ func (r *Root) copyUpDir(path pathsafe.Path, up map[pathsafe.Path]bool) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	return in.s.do("copy up", path.String(), in.h.Node().CopyUp)
+	defer in.Close()
+	return in.s.Do("copy up", path.String(), in.H.Node().CopyUp)
 }
 
 // copyUp copies up the entry of a name.
 func (d dir) copyUp(name string) error {
-	return d.s.do("copy up", name, func() error {
-		node, err := d.h.Pin(name)
+	return d.s.Do("copy up", name, func() error {
+		node, err := d.H.Pin(name)
 		if err != nil {
 			return err
 		}

@@ -34,12 +34,12 @@ func TestCrashChild(t *testing.T) {
 	must(t, err)
 	var calls atomic.Int64 // several workers check at a time
 	syncs := &scene{lazy: sampled()}
-	r := &runner{testKey, &sysHook{hook: func(op, path string, f func() error) error {
+	r := &runner{testKey, hookedBy(func(op, path string, f func() error) error {
 		if calls.Add(1) == n {
 			must(t, unix.Kill(unix.Getpid(), unix.SIGKILL))
 		}
 		return syncs.lazily(op, path, f)
-	}}}
+	})}
 	for _, c := range scenes {
 		if c.name == os.Getenv(childScene) {
 			must(t, childDoes(c.make(t, root), r))

@@ -12,10 +12,9 @@
 // Steps 2 to 6 hold the lock, whose file is the first write (see below). Each step ends with its
 // syncs, and no step begins before those of the step above have ended.
 //
-//  1. [Root.Plan] looks at every name, files before artifacts, each in order. An old side must be
-//     the inode that the caller saw, of a file with the same size and time; where the old side is
-//     nothing, the name must be free. An old side without a new side may already be missing, now
-//     and later. Nothing is written.
+//  1. [Root.Plan] looks at every name, files before artifacts, each in order. In a commit an old
+//     side must be the inode that the caller saw, with the same size and time, and where the old
+//     side is nothing, the name must be free. Nothing is written.
 //  2. [Tx.Begin] makes the staging directory, mode 0700, in the root, and in it the journal's
 //     record INTENT: all swaps, the identities of their old sides and of the directories of their
 //     names, all new paths, and the metadata of directories that stay, before and after. It syncs
@@ -34,12 +33,14 @@
 //     Swaps that are marked as last leave their names before anything else, durably. A new subtree
 //     is moved whole, a single file into its existing directory, with RENAME_NOREPLACE. A swap with
 //     two sides is one RENAME_EXCHANGE, where the file system can; the displaced entry goes to old
-//     and is looked at again there, out of reach of other processes: it must be the planned old
-//     side, and empty if it had to be. Then every directory that an entry has left is synced, and
+//     and is looked at again there, out of reach of other processes: in a commit it must be the
+//     planned old side. Then every directory that an entry has left is synced, and
 //     after that every directory that an entry has entered, deepest first and the root last: in the
 //     other order btrfs can come back from a power cut with both names. Directories that stay get
 //     their owners, attributes, modes and times. Then every name is looked up again from the root:
 //     it must be the staged inode (device, inode, birth time, size), and files are checked again.
+//     Files of one directory are opened by their names in it, at most 256 in a row: its path is
+//     looked up before the first and after the last, and must lead to the same directory.
 //  5. [Tx.Commit] writes all artifacts into staging, syncs them, and writes the record COMMITTED:
 //     their identities. Then the artifacts are moved to their names in the given order, and after
 //     them the trees that are marked as last. Each is looked up again and checked. The directory
@@ -81,7 +82,8 @@
 //
 // # Beside others
 //
-// A change with [Change.Keep] succeeds whatever other processes do at its names; keep.go has the
+// The kind of a change, which is in the journal, is its policy for a mismatch: a commit is undone.
+// A change of another kind succeeds whatever other processes do at its names; keep.go has the
 // details. An exchange displaces any file, and what is displaced, or is put at a name before an undo
 // gives that back, waits in old. Directories are removed one by one when they are empty, after their
 // entries; a directory with a new entry stays ([Tx.Stayed]). In step 6, and at the end of an undo,
@@ -136,13 +138,17 @@
 // cannot be removed, if a foreign entry is in a directory that the commit made, or if another
 // process has made a target meanwhile.
 //
-// An undo of any other change gives each entry that waits in staging its name back, if the name is
-// free or has the new side; also an entry that had taken the place of the old side just before the
-// move. Owners, attributes, modes and times of the directories that stay are restored. What was
-// made is removed if its fingerprint is still that of PREPARED. The undo fails if a name to be
-// restored has another entry, if the new side was changed, or if something cannot be moved. Every
-// displaced entry is then at its name or in old. A name that was not swapped yet is ignored: what
-// other processes did there does not halt the root.
+// An undo of any other change gives each entry that waits in staging its name back, also an entry
+// that had taken the place of the old side just before the move. What other processes have put at
+// such a name makes way, and is kept. Owners, attributes, modes and times of the directories that
+// stay are restored. A tree that was made is removed if its fingerprint is still that of PREPARED;
+// else other processes have worked in it, and it is kept. The undo fails only if a directory that
+// leads to a name was moved away, or if something cannot be moved. Every displaced entry is then at
+// its name or in old. A name that was not swapped yet is ignored.
+//
+// So a commit removes what it made file by file, since its files are listed in the journal: beside a
+// foreign file in a new directory, its own ones go. Of a tree the journal has only a fingerprint: the
+// caller made it, and it goes or is kept as a whole.
 //
 // [Error].Rollback is the reason why an undo has failed. The root is then halted: a mark is put
 // beside the journal, and only the command of a person touches it.
@@ -211,8 +217,8 @@
 //   - Anything against this user's own processes, or root's, that put entries into staging under
 //     the names of the journal.
 //   - What another process writes, through a handle opened before, into a displaced file after the
-//     caller has looked at that; with [Change.Keep] only where the file system has no leases, or the
-//     file belongs to another user and this one is not root.
+//     caller has looked at that, where the file system has no leases, or the file belongs to another
+//     user and this one is not root.
 //   - That the time of the root itself, if it gets one, is right after a kill between the removal of
 //     the staging directory, which changes it, and the moment at which it is set again; nor its mode
 //     if that bars its owner.

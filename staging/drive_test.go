@@ -119,7 +119,7 @@ func (l *session) carryOut(ctx context.Context, e exchange, leftover func(name s
 	}
 	if e.settled != nil {
 		old, _ := tx.Displaced()
-		if err := l.s.do("settle", tx.Staging(), func() error { return e.settled(ctx, old) }); err != nil {
+		if err := l.s.Do("settle", tx.Staging(), func() error { return e.settled(ctx, old) }); err != nil {
 			return err
 		}
 	}

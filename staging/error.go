@@ -61,8 +61,8 @@ type Error struct {
 	// Staging is the name of its staging directory, which is left when Rollback is
 	// not nil, in the root.
 	Staging string
-	// Kept lists the entries that other processes put at the names during a change with
-	// [Change.Keep]; for a commit, displaced entries with a newer entry at their name.
+	// Kept lists the entries that other processes put at the names during the change; for a
+	// commit, displaced entries with a newer entry at their name.
 	Kept []Kept
 }
 
@@ -76,9 +76,9 @@ func (e *Error) Error() string {
 		text += fmt.Sprintf("; rollback failed: %v", e.Rollback)
 	}
 	for _, k := range e.Kept {
-		what := "what another process has put at %q is kept in %q"
+		what := "the file that another process put at %q is kept in %q"
 		if k.Old {
-			what = "another process has put something newer at %q; what was there is kept in %q"
+			what = "another process put a newer file at %q; the earlier file is kept in %q"
 		}
 		text += "; " + fmt.Sprintf(what, k.Path, k.At)
 	}
@@ -105,7 +105,7 @@ func fail(step Step, path string, err error) *Error {
 
 // ErrStagingReplaced reports that a staging directory was replaced before it was opened. The
 // replacement stays; the attempt's own directory, which is empty, is where it was moved to.
-var ErrStagingReplaced = machine.Disturbed("another directory was put in the place of the staging directory, and stays there")
+var ErrStagingReplaced = machine.Disturbed("another process replaced the staging directory; the replacement is left there")
 
 // errTaken is the cause of a StepConflict.
 var errTaken = machine.Disturbed("something stands there")

@@ -84,7 +84,7 @@ func Example() {
 	c := staging.Change{Kind: staging.KindCommit, Swaps: []staging.Swap{
 		{Path: parse("docs/hello.txt"), New: &staging.File{
 			Size: 6, SHA256: sha256.Sum256([]byte("hello\n")), Perm: 0o644, ModTime: time.Unix(1_700_000_000, 0),
-			Open: func() (*os.File, error) { return os.Open(source) },
+			Open: func(*pathsafe.Opener) (staging.Source, error) { return os.Open(source) },
 			Check: func(_ context.Context, f io.ReaderAt) error {
 				buf := make([]byte, 7)
 				if n, _ := f.ReadAt(buf, 0); string(buf[:n]) != "hello\n" {

@@ -128,6 +128,28 @@ func (f *fair) swap(path string, comes bool) *Swap {
 	return &f.e.Swaps[len(f.e.Swaps)-1]
 }
 
+// clear adds a swap of an entry, and before it those of all entries in it.
+func (f *fair) clear(path string, comes bool) *Swap {
+	f.t.Helper()
+	in, err := os.ReadDir(f.at(path))
+	isDir := err == nil && f.kind(path) == unix.S_IFDIR
+	for i := 0; isDir && i < len(in); i++ {
+		f.clear(filepath.Join(path, in[i].Name()), false)
+	}
+	s := f.swap(path, comes)
+	s.Empty = isDir
+	return s
+}
+
+// kind is the type of the entry at a path; 0 for none.
+func (f *fair) kind(path string) uint32 {
+	var st unix.Stat_t
+	if unix.Lstat(f.at(path), &st) != nil {
+		return 0
+	}
+	return st.Mode & unix.S_IFMT
+}
+
 // stays adds a directory that gets a mode, a time, an owner and another attribute in the
 // place of the one that it has, as far as that can be.
 func (f *fair) stays(path string, mode uint32) {
@@ -236,7 +258,7 @@ func (f *fair) session(h hook, do func(l *session) error) error {
 	root, err := pathsafe.OpenRoot(f.root())
 	must(f.t, err)
 	defer root.Close()
-	l, err := enter(context.Background(), root, testKey, &sysHook{hook: f.lazily(h)})
+	l, err := enter(context.Background(), root, testKey, hookedBy(f.lazily(h)))
 	if err != nil {
 		return err
 	}
@@ -337,40 +359,35 @@ func rollbackFair(t testing.TB, above string) *fair {
 	return f
 }
 
-func mixedFair(t testing.TB, above string) *fair {
-	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "g/h/", "to -> c", "REPORT", "a/OLD")
-	f.swap("a/file", true)  // a file for a file
-	f.swap("a/link", true)  // a directory for a link
-	f.swap("b/tree", true)  // a link for a directory
-	f.swap("a/new", true)   // a file
-	f.swap("b/new", true)   // a directory
-	f.swap("c/full", false) // a whole tree goes
+// plainFair is one in which no name is beneath another one.
+func plainFair(t testing.TB, above string) *fair {
+	f := newFair(t, above, "keep", "a/file", "b/keep", "c/keep", "e/", "g/h/", "i/", "to -> c", "REPORT", "a/OLD")
+	f.swap("a/file", true)
+	f.swap("b/new", true)
+	f.swap("to/more", true)
+	f.swap("a/new", true)
+	f.swap("g/h", true).Empty = true
 	f.swap("e", true).Empty = true
-	f.swap("g/h", true)                // a directory for a directory
-	f.swap("to/more", true)            // through a link
-	f.swap("REPORT", true).Last = true // of a file that is replaced
-	f.swap("a/OLD", false).Last = true // which goes
-	f.swap("b/NEW", true).Last = true  // which comes
+	f.swap("i", false).Empty = true
+	f.swap("REPORT", true).Last = true
+	f.swap("a/OLD", false).Last = true
+	f.swap("b/NEW", true).Last = true
 	f.stays("c", 0o700)
 	return f
 }
 
-// liveFair is of a root in which others work.
-func liveFair(t testing.TB, above string) *fair {
-	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "to -> c", "REPORT", "a/OLD")
-	f.e.Keep = true
-	f.swap("a/file", true)                 // a file for a file
-	f.swap("a/link", true)                 // a directory for a link
-	f.swap("a/new", true)                  // a link
-	f.swap("b/new", true)                  // a file
-	f.swap("b/tree/y/z", false)            // a tree goes
-	f.swap("b/tree/y", false).Empty = true // name by name
-	f.swap("b/tree/x", false)
-	f.swap("b/tree", true).Empty = true // and a directory comes in its place
-	f.swap("c/full/f", false)
-	f.swap("c/full", false).Empty = true
-	f.swap("to/more", true) // through a link
-	f.swap("e", false).Empty = true
+func mixedFair(t testing.TB, above string) *fair {
+	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "g/h/", "i/", "to -> c", "REPORT", "a/OLD")
+	f.swap("a/file", true)  // a file for a file
+	f.swap("a/link", true)  // a directory for a link
+	f.swap("to/more", true) // a link, through a link
+	f.swap("a/new", true)   // a file
+	f.swap("b/new", true)   // a directory
+	f.clear("b/tree", true) // a link for a directory
+	f.swap("e", true).Empty = true
+	f.swap("g/h", true).Empty = true // a directory for a directory
+	f.clear("c/full", false)
+	f.swap("i", false).Empty = true
 	f.swap("REPORT", true).Last = true // of a file that is replaced
 	f.swap("a/OLD", false).Last = true // which goes
 	f.swap("b/NEW", true).Last = true  // which comes
@@ -394,7 +411,7 @@ func manyFair(t testing.TB, above string) *fair {
 var fairs = []struct {
 	name string
 	make func(t testing.TB, above string) *fair
-}{{"rollback", rollbackFair}, {"mixed", mixedFair}, {"live", liveFair}, {"many", manyFair}}
+}{{"rollback", rollbackFair}, {"plain", plainFair}, {"mixed", mixedFair}, {"many", manyFair}}
 
 // fairground makes fresh fairs.
 type fairground struct {

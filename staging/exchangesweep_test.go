@@ -243,8 +243,8 @@ func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
 	if sampled() {
 		return tries(t, 3, total)
 	}
-	step := map[string]int{"rollback": 1, "mixed": 2, "live": 2, "many": 11}[fair]
-	stride := map[string]int{"rollback": 22, "mixed": 55, "live": 55, "many": 299}[fair]
+	step := map[string]int{"rollback": 1, "plain": 2, "mixed": 2, "many": 11}[fair]
+	stride := map[string]int{"rollback": 22, "plain": 55, "mixed": 55, "many": 299}[fair]
 	for n := 1; n <= total; n++ {
 		if sample.Now() == sample.Long || n%stride < step && (n-1)%step == 0 {
 			calls = append(calls, n)

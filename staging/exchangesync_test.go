@@ -54,9 +54,15 @@ func TestEverySyncOfExchange(t *testing.T) {
 				}
 			})
 		}
+		try("beside others", func(f *fair, r *recorder) {
+			f.unsettled(f.rival(map[string]string{"rollback": "a/b", "plain": "a/file", "mixed": "a/file"}[c.name]))
+			if e := failure(t, f.run(r.hook(nil))); e.Rollback != nil {
+				t.Fatal(e)
+			}
+		})
 		try("halted", func(f *fair, r *recorder) {
-			f.unsettled(f.rival(map[string]string{"rollback": "a/b", "mixed": "a/file", "live": "a/file"}[c.name]))
-			if e := failure(t, f.run(r.hook(nil))); (e.Rollback == nil) != (c.name == "live") {
+			f.unsettled(func() { must(t, os.Rename(f.at("a"), f.at("moved"))) })
+			if e := failure(t, f.run(r.hook(nil))); e.Rollback == nil {
 				t.Fatal(e)
 			}
 		})
@@ -92,7 +98,8 @@ var spareSyncs = map[string]string{
 	"sync BASE after create .spectrum06_halted":                   "an undo may fail before the name of the staging directory was durable",
 	"sync STAGE after rename empty":                               afterSyncFS,
 	"sync STAGE after rename N":                                   afterSyncFS,
-	"sync STAGE after rename e":                                   afterSyncFS,
+	"sync STAGE after rename i":                                   afterSyncFS,
+	"sync to after rename i":                                      linkToC,
 	"sync STAGE after rename kept":                                keptTwice,
 	"sync file system BASE after rename N.N":                      keptWhole,
 	"sync STAGE/new after rename .spectrum06_prepared.new":        nothingMoved,

@@ -119,12 +119,12 @@ func TestForeignJournalCannotBeVoided(t *testing.T) {
 			must(t, os.Chown(sc.stage(), strangeUID, -1))
 			id, _ := attemptOf(filepath.Base(sc.stage()))
 			recovers := func(mode Mode) ([]Outcome, error) {
-				l, err := enter(t.Context(), sc.dir, testKey, &sysHook{hook: func(op, path string, do func() error) error {
+				l, err := enter(t.Context(), sc.dir, testKey, hookedBy(func(op, path string, do func() error) error {
 					if name == "permission" && op == "rename" && strings.HasSuffix(path, intentName) {
 						return unix.EACCES
 					}
 					return do()
-				}})
+				}))
 				must(t, err)
 				defer l.Close()
 				return l.recover(t.Context(), mode)

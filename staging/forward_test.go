@@ -74,7 +74,7 @@ func (s *scene) recoverHooked(h hook) ([]Outcome, error) {
 	l, err := enter(s.t.Context(), s.dir, testKey, hooked)
 	must(s.t, err)
 	defer l.Close()
-	hooked.hook = h
+	hooked.Call = h
 	return l.recover(s.t.Context(), Automatic)
 }
 

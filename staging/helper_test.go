@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/tree"
@@ -201,7 +202,7 @@ func (s *scene) addFile(i int, name string) {
 	s.spec.files = append(s.spec.files, fileAt{Path: mustParse(s.t, name), File: File{
 		Size: int64(len(content)), Perm: permOf(i), ModTime: modTime,
 		SHA256: sha256.Sum256([]byte(content)),
-		Open:   func() (*os.File, error) { return os.Open(source) },
+		Open:   func(*pathsafe.Opener) (Source, error) { return os.Open(source) },
 		Check: func(ctx context.Context, f io.ReaderAt) error {
 			return errors.Join(ctx.Err(), s.check(name, content, f))
 		},
@@ -234,7 +235,7 @@ func (s *scene) check(name, content string, f io.ReaderAt) error {
 // run runs the spec with a hook, and forgets earlier checks.
 func (s *scene) run(hook func(op, path string, f func() error) error) error {
 	clear(s.checks)
-	return run(context.Background(), s.dir, s.spec, &runner{testKey, &sysHook{hook: hook}})
+	return run(context.Background(), s.dir, s.spec, &runner{testKey, hookedBy(hook)})
 }
 
 // commit runs the spec.
@@ -247,7 +248,7 @@ var testKey = []byte("the key of these tests, not secret")
 // recover ends what a commit left, as a session of its own does.
 func (s *scene) recover(mode Mode) ([]Outcome, error) {
 	s.t.Helper()
-	l, err := enter(context.Background(), s.dir, testKey, &sysHook{hook: s.lazily})
+	l, err := enter(context.Background(), s.dir, testKey, hookedBy(s.lazily))
 	must(s.t, err)
 	defer l.Close()
 	return l.recover(context.Background(), mode)
@@ -442,3 +443,8 @@ var scenes = []struct {
 	name string
 	make func(t testing.TB, root string) *scene
 }{{"single", singleScene}, {"chain", chainScene}, {"replace", replaceScene}, {"many", manyScene}}
+
+// hookedBy returns a sysHook whose calls go through f.
+func hookedBy(f func(op, path string, f func() error) error) *sysHook {
+	return &sysHook{sys.Hook{Call: f}}
+}

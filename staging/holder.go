@@ -26,7 +26,7 @@ func (e *BusyError) Error() string {
 		return fmt.Sprintf("this root cannot be locked: %v", e.Err)
 	}
 	if e.PID == 0 {
-		return fmt.Sprintf("another commit or recovery is at work in this root: %v", e.Err)
+		return fmt.Sprintf("another commit or recovery is running in this root: %v", e.Err)
 	}
 	return fmt.Sprintf("process %d (%q) is at work in this root: %v", e.PID, e.Command, e.Err)
 }
@@ -37,12 +37,12 @@ func (e *BusyError) Unwrap() error { return e.Err }
 // busy finds out which process holds the lock of the root d, or that on its directory name.
 func busy(d dir, name string, err error) error {
 	e := &BusyError{Err: err}
-	st, statErr := d.h.Lstat(name)
+	st, statErr := d.H.Lstat(name)
 	if statErr != nil {
 		return e
 	}
 	pid := holder(st.ID.Dev, st.ID.Ino)
-	if now, statErr := d.h.Lstat(name); pid == 0 || statErr != nil || now.ID != st.ID {
+	if now, statErr := d.H.Lstat(name); pid == 0 || statErr != nil || now.ID != st.ID {
 		return e // released since, and its inode may have been reused by another lock
 	}
 	e.PID = pid

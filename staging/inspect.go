@@ -67,7 +67,7 @@ func Inspect(root *pathsafe.Dir, key []byte, name string) (*Inspection, error) {
 		return nil, fmt.Errorf("%q is not the name of a staging directory", name)
 	}
 	s := &sysHook{}
-	a := &attempt{s: s, key: key, id: id, kind: kind, root: dir{root, s}, stageName: name, revived: true}
+	a := &attempt{s: s, key: key, id: id, kind: kind, root: on(root, s), stageName: name, revived: true}
 	defer a.close()
 	f, err := a.find()
 	if err == nil && !f.isOne {
@@ -89,8 +89,8 @@ func (a *attempt) inspect() (*Inspection, error) {
 	found := &Inspection{}
 	at := &cache{base: a.root}
 	defer at.close()
-	for i := range a.plan.files {
-		f := &a.plan.files[i]
+	for i := range a.copies.files {
+		f := &a.copies.files[i]
 		n := InspectedName{Path: f.path.String(), Comes: true}
 		s, isOld := &a.swaps[f.top], (func(pathsafe.Stat) bool)(nil)
 		if s.goes { // it replaces a file
@@ -137,7 +137,7 @@ func (a *attempt) findReplaced(at *cache, found *Inspection) error {
 		in, err := at.open(p)
 		var st pathsafe.Stat
 		if err == nil {
-			st, err = in.statSelf()
+			st, err = in.StatSelf()
 		}
 		if err != nil && !isOthers(err) {
 			return err
@@ -162,14 +162,14 @@ func (a *attempt) findReplaced(at *cache, found *Inspection) error {
 
 // stagedAt is where in staging a file of a commit is: it has not left it, or was taken back there
 // with the directory that it came in. "" where it is not there.
-func (a *attempt) stagedAt(f *plannedFile) string {
+func (a *attempt) stagedAt(f *copiedFile) string {
 	taken := strconv.Itoa(f.top) + f.path.String()[len(a.swaps[f.top].path.String()):]
 	for _, at := range []struct {
 		in         dir
 		name, path string
 	}{{a.news, newsName, f.path.String()}, {a.olds, oldsName, taken}} {
 		p, err := pathsafe.Found(at.path)
-		if err != nil || at.in.h == nil {
+		if err != nil || at.in.H == nil {
 			continue
 		}
 		if st, err := at.in.statBelow(p); err == nil && f.created.is(st) {
@@ -181,14 +181,14 @@ func (a *attempt) stagedAt(f *plannedFile) string {
 
 // replacedAt is where in staging the file is that a file of a commit replaces; "" where it is not
 // there.
-func (a *attempt) replacedAt(f *plannedFile) string {
+func (a *attempt) replacedAt(f *copiedFile) string {
 	s := &a.swaps[f.top]
-	if a.olds.h != nil {
-		if st, err := a.olds.stat(strconv.Itoa(f.top)); err == nil && s.old.is(st) {
+	if a.olds.H != nil {
+		if st, err := a.olds.Stat(strconv.Itoa(f.top)); err == nil && s.old.is(st) {
 			return path.Join(a.stageName, oldsName, strconv.Itoa(f.top))
 		}
 	}
-	if a.news.h != nil {
+	if a.news.H != nil {
 		if st, err := a.news.statBelow(f.path); err == nil && s.old.is(st) {
 			return path.Join(a.stageName, newsName, f.path.String())
 		}
@@ -202,7 +202,7 @@ func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(paths
 	in, err := at.open(parent(p))
 	var st pathsafe.Stat
 	if err == nil {
-		st, err = in.stat(p.Base())
+		st, err = in.Stat(p.Base())
 	}
 	switch {
 	case isOthers(err):
@@ -240,28 +240,30 @@ func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 	if err := n.look(at, s.path, isNew, isOld); err != nil {
 		return n, err
 	}
-	if old != nil && old != s && n.Stands != AsBefore && a.olds.h != nil {
-		if st, err := a.olds.stat(old.name); err == nil && old.old.is(st) {
+	if old != nil && old != s && n.Stands != AsBefore && a.olds.H != nil {
+		if st, err := a.olds.Stat(old.name); err == nil && old.old.is(st) {
 			n.Before = path.Join(a.stageName, oldsName, old.name)
 		}
 	}
-	parts := map[string]dir{newsName: a.news, oldsName: a.olds, trashName: a.trash, holdName: a.hold}
-	for _, name := range []string{oldsName, newsName, trashName, holdName} {
-		in, number := parts[name], strconv.Itoa(i)
+	for _, part := range []struct {
+		name string
+		in   dir
+	}{{oldsName, a.olds}, {newsName, a.news}, {trashName, a.trash}, {holdName, a.hold}} {
+		in, number := part.in, strconv.Itoa(i)
 		if !s.numbered() {
 			number = s.name
 		}
-		if in.h == nil {
+		if in.H == nil {
 			continue
 		}
-		st, err := in.stat(number)
+		st, err := in.Stat(number)
 		if err != nil {
 			if gone(err) != nil {
 				return n, err
 			}
 			continue
 		}
-		switch where := path.Join(a.stageName, name, number); {
+		switch where := path.Join(a.stageName, part.name, number); {
 		case s.comes && s.fresh.is(st):
 			if n.After == "" {
 				n.After = where
@@ -277,8 +279,8 @@ func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 // commit needs a directory. Entries that cannot be read are ignored.
 func (a *attempt) findInTheWay(found *Inspection) {
 	seen := map[pathsafe.Path]bool{{}: true}
-	for i := range a.plan.files {
-		for p := parent(a.plan.files[i].path); !seen[p]; p = parent(p) {
+	for i := range a.copies.files {
+		for p := parent(a.copies.files[i].path); !seen[p]; p = parent(p) {
 			seen[p] = true
 			st, err := a.root.statBelow(p)
 			if err == nil && !st.Mode.IsDir() && st.Mode.Type() != fs.ModeSymlink {
@@ -295,17 +297,17 @@ const maxForeignLook = 100_000
 func (a *attempt) findForeign(found *Inspection) error {
 	errEnough := errors.New("enough")
 	own, seen := map[string]bool{}, 0
-	for i := range a.plan.dirs {
-		own[a.plan.dirs[i].path.String()] = true
+	for i := range a.copies.dirs {
+		own[a.copies.dirs[i].path.String()] = true
 	}
-	for i := range a.plan.files {
-		own[a.plan.files[i].path.String()] = true
+	for i := range a.copies.files {
+		own[a.copies.files[i].path.String()] = true
 	}
 	for i := range a.swaps {
 		own[a.swaps[i].path.String()] = true
 	}
-	for i := range a.plan.dirs {
-		d := &a.plan.dirs[i]
+	for i := range a.copies.dirs {
+		d := &a.copies.dirs[i]
 		if d.top == none || d.path != a.swaps[d.top].path {
 			continue
 		}
@@ -325,7 +327,7 @@ func (a *attempt) findForeign(found *Inspection) error {
 			}
 			return nil
 		})
-		in.close()
+		in.Close()
 		if err != nil && !errors.Is(err, errEnough) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -59,7 +58,6 @@ type intentRecord struct {
 	Kind    string        `json:"kind"`
 	Root    identity      `json:"root"`
 	Stage   identity      `json:"stage"`
-	Keep    bool          `json:"keep,omitempty"`
 	Swaps   []swapRecord  `json:"swaps"`
 	Dirs    []dirRecord   `json:"dirs,omitempty"`  // that stay
 	Times   []timeRecord  `json:"times,omitempty"` // of a commit
@@ -257,48 +255,37 @@ func (a *attempt) enter(p phase, name string, record any) error {
 	if err != nil {
 		return err
 	}
+	f, err := a.stage.Create(name+newSuffix, ownFile)
+	if err != nil {
+		return err
+	}
+	if err = a.s.Write(f, sealed); err == nil {
+		err = a.s.SyncFile(f)
+	}
+	if err = errors.Join(err, a.s.CloseFile(f)); err != nil {
+		return err
+	}
 	// As far as a rollback is concerned the phase is reached before the rename,
 	// which may have been done though it fails.
-	return a.stage.appear(name, sealed, func() { a.phase = p })
-}
-
-// appear makes the file name whole, durably. Written is called before the
-// rename.
-func (d dir) appear(name string, data []byte, written func()) error {
-	f, err := d.create(name+newSuffix, ownFile)
-	if err != nil {
+	a.phase = p
+	if err := a.stage.rename(name+newSuffix, a.stage, name); err != nil {
 		return err
 	}
-	err = errors.Join(d.s.writeAndSync(f, data), d.s.closeFile(f))
-	if err != nil {
-		return err
-	}
-	written()
-	if err := d.rename(name+newSuffix, d, name); err != nil {
-		return err
-	}
-	return d.sync()
-}
-
-func (s *sysHook) writeAndSync(f *os.File, data []byte) error {
-	if err := s.write(f, data); err != nil {
-		return err
-	}
-	return s.syncFile(f)
+	return a.stage.Sync()
 }
 
 // enterIntent writes INTENT, before any other entry is made in staging or beside it.
 func (a *attempt) enterIntent() error {
-	root, err := a.root.statSelf()
+	root, err := a.root.StatSelf()
 	if err != nil {
 		return err
 	}
-	stage, err := a.stage.statSelf()
+	stage, err := a.stage.StatSelf()
 	if err != nil {
 		return err
 	}
 	r := intentRecord{
-		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: identityOf(root), Stage: identityOf(stage), Keep: a.keep,
+		Version: journalVersion, Attempt: a.id, Kind: a.kind, Root: identityOf(root), Stage: identityOf(stage),
 		Swaps: make([]swapRecord, 0, len(a.swaps)),
 	}
 	for i := range a.swaps {
@@ -323,11 +310,11 @@ func (a *attempt) enterIntent() error {
 	for _, d := range a.times {
 		r.Times = append(r.Times, timeRecord{[]byte(d.path.String()), d.self, d.have.ModTime.Unix(), int64(d.have.ModTime.Nanosecond())})
 	}
-	for _, d := range a.plan.dirs {
+	for _, d := range a.copies.dirs {
 		r.Made = append(r.Made, entryRecord{[]byte(d.path.String()), true, d.top})
 	}
-	for i := range a.plan.files {
-		r.Made = append(r.Made, entryRecord{[]byte(a.plan.files[i].path.String()), false, a.plan.files[i].top})
+	for i := range a.copies.files {
+		r.Made = append(r.Made, entryRecord{[]byte(a.copies.files[i].path.String()), false, a.copies.files[i].top})
 	}
 	return a.enter(phaseIntent, intentName, r)
 }
@@ -336,11 +323,11 @@ func (a *attempt) enterIntent() error {
 func (a *attempt) enterPrepared() error {
 	r := preparedRecord{Version: journalVersion, Attempt: a.id}
 	a.knowTops()
-	for i := range a.plan.dirs {
-		r.Made = append(r.Made, recordOf(&a.plan.dirs[i].created))
+	for i := range a.copies.dirs {
+		r.Made = append(r.Made, recordOf(&a.copies.dirs[i].created))
 	}
-	for i := range a.plan.files {
-		r.Made = append(r.Made, recordOf(&a.plan.files[i].created).with(a.plan.files[i].SHA256))
+	for i := range a.copies.files {
+		r.Made = append(r.Made, recordOf(&a.copies.files[i].created).with(a.copies.files[i].SHA256))
 	}
 	for i := range a.swaps {
 		if s := &a.swaps[i]; s.tree {
@@ -360,11 +347,11 @@ func (a *attempt) knowTops() {
 			a.swaps[top].fresh = m.identity(t)
 		}
 	}
-	for i := range a.plan.dirs {
-		know(a.plan.dirs[i].top, a.plan.dirs[i].path, &a.plan.dirs[i].created, fs.ModeDir)
+	for i := range a.copies.dirs {
+		know(a.copies.dirs[i].top, a.copies.dirs[i].path, &a.copies.dirs[i].created, fs.ModeDir)
 	}
-	for i := range a.plan.files {
-		know(a.plan.files[i].top, a.plan.files[i].path, &a.plan.files[i].created, 0)
+	for i := range a.copies.files {
+		know(a.copies.files[i].top, a.copies.files[i].path, &a.copies.files[i].created, 0)
 	}
 }
 
@@ -394,7 +381,7 @@ func (a *attempt) enterRollingBack() error {
 		return err
 	}
 	a.phase = phaseRollingBack
-	return a.stage.sync()
+	return a.stage.Sync()
 }
 
 // baseDir is what the root gets, if it gets something.
@@ -458,8 +445,8 @@ func (d dir) read(key []byte, name string, record any) (found bool, err error) {
 
 // content reads a whole file.
 func (d dir) content(name string) (content []byte, err error) {
-	err = d.s.do("read", name, func() error {
-		f, _, err := d.h.Open(name)
+	err = d.s.Do("read", name, func() error {
+		f, _, err := d.H.Open(name)
 		if err != nil {
 			return err
 		}

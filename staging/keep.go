@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// With [Change.Keep] other processes work at the swapped names. An entry that comes out of a
+// Other processes work at the names of a change that is no commit. An entry that comes out of a
 // swap is moved to old, whatever it is: under the number of its swap or, if that name is
 // taken, the number with a suffix. When all is done, or undone, every entry that is not
 // exactly the planned old one is moved to its path in the directory kept of staging, which
@@ -50,7 +50,7 @@ func (tx *Tx) Stayed() []Stayed { return tx.a.stayed }
 // maxFlips limits the attempts at a name at which other processes make and remove entries.
 const maxFlips = 100
 
-var errFlips = machine.Disturbed("others make something there and remove it all the time")
+var errFlips = machine.Disturbed("other processes keep creating and removing an entry there")
 
 // swapKeeping makes one swap, whatever entry is at its name.
 func (a *attempt) swapKeeping(s *swapping, in dir) error {
@@ -88,7 +88,7 @@ func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 	switch {
 	case err != nil:
 	case s.remake != nil:
-		err = in.rmdir(s.path.Base())
+		err = in.Rmdir(s.path.Base())
 	default:
 		err = a.moveEmpty(s, in)
 	}
@@ -100,7 +100,7 @@ func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission), isMount(err):
 		a.stays(s, err)
 		err = nil
-		if s.isBarred() {
+		if s.isClosed() {
 			err = a.setMode(s, s.was.Mode|0o300, s.was.Mode)
 		}
 	}
@@ -113,8 +113,8 @@ func (a *attempt) isEmpty(d dir, name string) error {
 	if err != nil {
 		return err
 	}
-	defer sub.close()
-	names, err := sub.names()
+	defer sub.Close()
+	names, err := sub.Names()
 	if err == nil && len(names) > 0 {
 		err = fmt.Errorf("%w: %q is in it", errNotEmpty, names[0])
 	}
@@ -145,7 +145,7 @@ func (a *attempt) moveEmpty(s *swapping, in dir) error {
 func (a *attempt) putNew(s *swapping, in dir) error {
 	base := s.path.Base()
 	for range maxFlips {
-		st, err := a.news.stat(s.name)
+		st, err := a.news.Stat(s.name)
 		if err != nil {
 			return err
 		}
@@ -186,16 +186,16 @@ func (a *attempt) setAside(in dir, name string, s *swapping) error {
 // or undone, everything else has left these directories.
 func (a *attempt) keepRest() error {
 	for _, part := range []dir{a.olds, a.news} {
-		if part.h == nil || a.isCommit() && part == a.news { // new has the entries of other names
+		if part.H == nil || a.isCommit() && part == a.news { // new has the entries of other names
 			continue
 		}
-		names, err := part.names()
+		names, err := part.Names()
 		if gone(err) != nil { // of a directory that others have removed nothing is left to keep
 			return err
 		}
 		for _, name := range names {
 			number, _, _ := strings.Cut(name, ".")
-			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) && (a.keep || a.swaps[i].goes) {
+			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) && (!a.isCommit() || a.swaps[i].goes) {
 				if err := a.keepOne(part, name, &a.swaps[i]); err != nil {
 					return err
 				}
@@ -209,7 +209,7 @@ func (a *attempt) keepRest() error {
 // is on the way there, to a name of its own.
 func (a *attempt) keepOne(from dir, name string, s *swapping) error {
 	keep := Kept{Path: s.path, Open: s.isOpen && from == a.olds && name == s.name}
-	if st, err := from.stat(name); a.displacesForCommit(s) && a.phase != phaseCommitted && err == nil {
+	if st, err := from.Stat(name); a.displacesForCommit(s) && a.phase != phaseCommitted && err == nil {
 		keep.Undone = s.fresh.is(st)
 		keep.Old = !keep.Undone
 	}
@@ -226,11 +226,11 @@ func (a *attempt) keepOne(from dir, name string, s *swapping) error {
 		if err = above.mkdirOwn(up.Base()); err == nil || errors.Is(err, fs.ErrExist) {
 			in, err = above.enter(up.Base())
 		}
-		above.close()
+		above.Close()
 	}
 	if err == nil {
 		err = from.shift(name, in, path.Base())
-		in.close()
+		in.Close()
 	}
 	if err == nil {
 		keep.At = path.String()
@@ -252,7 +252,7 @@ func (a *attempt) keepOne(from dir, name string, s *swapping) error {
 
 // makeKeeping opens the directory kept, and makes it unless a killed one has.
 func (a *attempt) makeKeeping() error {
-	if a.keeping.h != nil {
+	if a.keeping.H != nil {
 		return nil
 	}
 	err := a.stage.mkdirOwn(keepingName)
@@ -266,9 +266,9 @@ func (a *attempt) makeKeeping() error {
 // durable.
 func (a *attempt) showKept() error {
 	name := ""
-	_, err := a.stage.stat(keepingName)
+	_, err := a.stage.Stat(keepingName)
 	if err == nil {
-		err = a.root.syncFS()
+		err = a.root.SyncFS()
 	}
 	if err == nil {
 		name, err = a.showAs(a.stage, keepingName)
@@ -283,7 +283,7 @@ func (a *attempt) showKept() error {
 	if err != nil || len(shown) == 0 {
 		return err
 	}
-	return errors.Join(a.stage.sync(), a.root.sync()) // also of one that was killed then
+	return errors.Join(a.stage.Sync(), a.root.Sync()) // also of one that was killed then
 }
 
 // showAs gives a directory of the attempt a name in the root under which it was kept. Another user
@@ -302,7 +302,7 @@ func (a *attempt) showAs(in dir, name string) (shown string, err error) {
 
 // shown returns the names in the root that showAs has given, also in one that was killed since.
 func (a *attempt) shown() (names []string, err error) {
-	all, err := a.root.names()
+	all, err := a.root.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +310,7 @@ func (a *attempt) shown() (names []string, err error) {
 		if !strings.HasPrefix(name, keptPrefix+a.id) {
 			continue
 		}
-		st, err := a.root.stat(name)
+		st, err := a.root.Stat(name)
 		if gone(err) != nil {
 			return nil, err
 		}
@@ -328,7 +328,7 @@ func (a *attempt) keptBefore() error {
 	if err != nil || len(names) == 0 {
 		return err
 	}
-	return fmt.Errorf("what other processes put or changed at its names is kept in %q", strings.Join(names, ", "))
+	return fmt.Errorf("files that other processes put or changed at its names are kept in %q", strings.Join(names, ", "))
 }
 
 // keptPrefix begins the name of what a transaction has kept, or a released one has left: it is to
@@ -373,13 +373,13 @@ func (a *attempt) isWorthless(s *swapping, name string, st pathsafe.Stat) (bool,
 // describes the file if none has. For a file that this user may not read this cannot be
 // determined.
 func (d dir) isWritten(name string) (open bool, st pathsafe.Stat, err error) {
-	f, st, err := d.openFile(name)
+	f, st, err := d.OpenFile(name)
 	if errors.Is(err, fs.ErrPermission) {
-		st, err = d.stat(name)
+		st, err = d.Stat(name)
 		return false, st, err
 	}
 	if errors.Is(err, pathsafe.ErrLeased) { // the holder of a lease has the file open
-		st, err = d.stat(name)
+		st, err = d.Stat(name)
 		return true, st, err
 	}
 	if err != nil {
@@ -387,16 +387,15 @@ func (d dir) isWritten(name string) (open bool, st pathsafe.Stat, err error) {
 	}
 	defer f.Close()
 	if open, err = d.s.hasWriter(f); err == nil && !open {
-		st, err = d.s.identify(f)
+		st, err = d.s.Identify(f)
 	}
 	return open, st, err
 }
 
-// HeldOpen returns the paths of the old files of swaps that a change would keep at present
-// ([Change].Keep): a process has them open for writing, or they keep changing. Nothing is
+// HeldOpen returns the paths of the old files of swaps that a change would keep at present: a process has them open for writing, or they keep changing. Nothing is
 // changed. A file that cannot be read is not included.
 func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
-	top := dir{root, &sysHook{}}
+	top := on(root, &sysHook{})
 	for i := range swaps {
 		old, path := swaps[i].Old, swaps[i].Path
 		if old == nil || !old.Mode.IsRegular() {
@@ -407,7 +406,7 @@ func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
 			continue
 		}
 		open, _, err := in.isWritten(path.Base())
-		in.close()
+		in.Close()
 		if err == nil && (open || swaps[i].Unsure) {
 			held = append(held, path)
 		}
@@ -419,7 +418,7 @@ func HeldOpen(root *pathsafe.Dir, swaps []Swap) (held []pathsafe.Path) {
 // lease only if not. For another user's file only root can find out; for other users it counts
 // as open. A file system without leases reports none.
 func (s *sysHook) hasWriter(f *os.File) (has bool, err error) {
-	err = s.do("lease", f.Name(), func() error {
+	err = s.Do("lease", f.Name(), func() error {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 		if err == nil {
 			_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)

@@ -12,7 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// neighbours are what another process does in a live fair: each makes some words that must be
+// neighbours are what another process does in a fair: each makes some words that must be
 // somewhere in the end, and tells at which name.
 var neighbours = map[string]func(f *fair, word string) (path string){
 	"appends":      func(f *fair, word string) string { return f.writes("a/file", os.O_APPEND, word) },
@@ -23,7 +23,7 @@ var neighbours = map[string]func(f *fair, word string) (path string){
 	"makes again":  func(f *fair, word string) string { return f.writes("c/full/f", os.O_CREATE|os.O_APPEND, word) },
 	"makes more":   func(f *fair, word string) string { return f.writes("c/full/more", os.O_CREATE, word) },
 	"in a new one": func(f *fair, word string) string { return f.writes("a/link/sub/theirs", os.O_CREATE, word) },
-	"in the empty": func(f *fair, word string) string { return f.writes("e/theirs", os.O_CREATE, word) },
+	"in the empty": func(f *fair, word string) string { return f.writes("i/theirs", os.O_CREATE, word) },
 }
 
 // writes writes to the file at a path, as far as there is one or it is to be made.
@@ -66,7 +66,7 @@ func TestKeep(t *testing.T) {
 	for _, undone := range []bool{false, true} {
 		for name, act := range neighbours {
 			t.Run(fmt.Sprintf("%s, undone %v", name, undone), func(t *testing.T) {
-				g := &fairground{t: t, base: mountTmpfs(t, ""), make: liveFair}
+				g := &fairground{t: t, base: mountTmpfs(t, ""), make: mixedFair}
 				arm := func(f *fair) {
 					if undone {
 						f.unsettled(func() {})
@@ -122,7 +122,7 @@ func TestKeep(t *testing.T) {
 func TestKeepKilled(t *testing.T) {
 	for name, act := range neighbours {
 		t.Run(name, func(t *testing.T) {
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: liveFair}
+			g := &fairground{t: t, base: mountTmpfs(t, ""), make: mixedFair}
 			total := g.callsOfRun()
 			ends, random := map[Result]int{}, sample.Rand(t)
 			for _, n := range tries(t, 12, total) {
@@ -169,7 +169,7 @@ func TestKeepKilled(t *testing.T) {
 // written to it later; one that is open for reading only, or not at all, is not.
 func TestKeepOpen(t *testing.T) {
 	for how, want := range map[int]bool{os.O_RDONLY: false, os.O_WRONLY: true, os.O_RDWR: true} {
-		f := liveFair(t, filepath.Join(mountTmpfs(t, ""), "x"))
+		f := mixedFair(t, filepath.Join(mountTmpfs(t, ""), "x"))
 		file, err := os.OpenFile(f.at("a/file"), how, 0)
 		must(t, err)
 		var kept []Kept
@@ -197,7 +197,7 @@ func TestKeepOpen(t *testing.T) {
 
 // TestKeepUnsure: what the caller was not sure of is kept, and so is what has other metadata.
 func TestKeepUnsure(t *testing.T) {
-	f := liveFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
 	i := slices.IndexFunc(f.e.Swaps, func(s Swap) bool { return s.Path.String() == "b/tree/x" })
 	f.e.Swaps[i].Unsure = true
 	must(t, f.run(before("make directory new", func() { must(t, os.Chmod(f.at("a/file"), 0o640)) })))
@@ -211,7 +211,6 @@ func TestKeepUnsure(t *testing.T) {
 // TestKeepStays: directories that others use stay, and are named once.
 func TestKeepStays(t *testing.T) {
 	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/b/c/f", "d/f")
-	f.e.Keep = true
 	f.swap("a/b/c/f", false)
 	for _, dir := range []string{"a/b/c", "a/b", "a"} {
 		f.swap(dir, false).Empty = true
@@ -236,14 +235,31 @@ func TestKeepStays(t *testing.T) {
 	}
 }
 
-// TestKeepRefuses: a directory is only displaced name by name, and a commit keeps nothing.
-func TestKeepRefuses(t *testing.T) {
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
-	f.e.Keep = true
-	c := f.e.change()
-	if e := wantStep(t, c.validate(), StepBegin, "b/tree"); e.Attempt != "" {
-		t.Error(e)
+// TestKeepWithoutExchange: where a file system cannot exchange two names, another process that
+// makes a file at a name again each time when that is free does not halt the root: what it made is
+// kept, and the old entry is back in the end.
+func TestKeepWithoutExchange(t *testing.T) {
+	f := plainFair(t, filepath.Join(t.TempDir(), "x"))
+	undoing, made := false, 0
+	f.unsettled(func() {
+		undoing = true
+		f.rival("a/file")()
+	})
+	e := failure(t, f.run(func(op, path string, do func() error) error {
+		if op == "exchange" {
+			return errors.ErrUnsupported
+		}
+		err := do()
+		if undoing && op == "rename" && path == "file" && err == nil && made < 3 {
+			made++
+			f.rival("a/file")()
+		}
+		return err
+	}))
+	if e.Rollback != nil || !errors.Is(e, errUnsettled) || made != 3 || len(e.Kept) != 4 {
+		t.Errorf("%v; made again %d times, %d kept", e, made, len(e.Kept))
 	}
-	c = Change{Kind: KindCommit, Keep: true}
-	_ = wantStep(t, c.validate(), StepBegin, "")
+	if b, err := os.ReadFile(f.at("a/file")); err != nil || string(b) != "foreign a/file" {
+		t.Errorf("%q, %v", b, err)
+	}
 }

@@ -12,7 +12,7 @@ func Leftovers(root *pathsafe.Dir) ([]string, error) {
 		return nil, err
 	}
 	var found, lock []string
-	in := dir{root, &sysHook{}}
+	in := on(root, &sysHook{})
 	for _, n := range all {
 		if in.stands(n) {
 			found = append(found, n)

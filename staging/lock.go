@@ -21,13 +21,10 @@ import (
 const LockName = sys.Prefix + "lock"
 
 // ErrOvertaken reports that another attempt has begun in a root since it was read.
-var ErrOvertaken = machine.Disturbed("another command has begun in this root since it was looked at")
+var ErrOvertaken = machine.Disturbed("another command started in this root after it was examined")
 
 // errLockMoved reports that the lock's name was replaced after it was opened.
 var errLockMoved = machine.Disturbed("the lock of the root keeps being replaced")
-
-// lockPoll is how often a lock is requested.
-const lockPoll = 20 * time.Millisecond
 
 // maxLockMoved is how often a replaced lock is opened again without a pause.
 const maxLockMoved = 100
@@ -56,26 +53,21 @@ func (k *rootLock) take(ctx context.Context, create bool) error {
 
 // poll tries to take the lock until it succeeds or must not wait any longer.
 func (k *rootLock) poll(ctx context.Context, name string, try func() error) error {
-	patience, cancel := context.WithTimeout(ctx, k.wait)
-	defer cancel()
-	for moved := 0; ; {
-		err := try()
-		if errors.Is(err, errLockMoved) && moved < maxLockMoved {
-			moved++
-			continue
+	var last error
+	moved := 0
+	err := sys.Await(ctx, k.wait, func() error {
+		for last = try(); errors.Is(last, errLockMoved) && moved < maxLockMoved; moved++ {
+			last = try()
 		}
-		if !errors.Is(err, pathsafe.ErrLocked) && !errors.Is(err, errLockMoved) {
-			return err
+		if errors.Is(last, errLockMoved) {
+			return pathsafe.ErrLocked
 		}
-		select {
-		case <-time.After(lockPoll):
-		case <-patience.Done():
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			return busy(k.root, name, err)
-		}
+		return last
+	})
+	if errors.Is(err, pathsafe.ErrLocked) {
+		return busy(k.root, name, last)
 	}
+	return err
 }
 
 // try takes the lock once. A user who may create names in the root may also have put another
@@ -85,7 +77,7 @@ func (k *rootLock) try(create bool) error {
 	switch isRefused := errors.Is(err, fs.ErrPermission); {
 	case errors.Is(err, fs.ErrNotExist) && create:
 		return k.make()
-	case errors.Is(err, fs.ErrNotExist), isRefused && k.root.h.Writable() != nil:
+	case errors.Is(err, fs.ErrNotExist), isRefused && k.root.H.Writable() != nil:
 		return nil
 	case err != nil && !machine.IsFault(err):
 		return &BusyError{Err: fmt.Errorf("%q is there and cannot be locked: %w", LockName, err)}
@@ -120,7 +112,7 @@ func (k *rootLock) lock(f *os.File, name string) error {
 // would otherwise take it for an abandoned one. The time of the root is set back, if this user
 // may set it, so that a snapshot taken now records the time from before.
 func (k *rootLock) make() (err error) {
-	before, err := k.root.statSelf()
+	before, err := k.root.StatSelf()
 	if err != nil {
 		return err
 	}
@@ -131,7 +123,7 @@ func (k *rootLock) make() (err error) {
 		}
 	}()
 	f, err := k.root.createLock(name, k.write)
-	if isRefused := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS); isRefused && k.root.h.Writable() != nil {
+	if isRefused := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS); isRefused && k.root.H.Writable() != nil {
 		return nil
 	}
 	if err != nil {
@@ -160,22 +152,22 @@ func (k *rootLock) discard(name string) {
 		_ = k.f.Close()
 		k.f = nil
 	}
-	if k.root.unlink(name) != nil && k.try(false) == nil {
+	if k.root.Unlink(name) != nil && k.try(false) == nil {
 		k.release()
 	}
 }
 
 func (k *rootLock) keepTime(was pathsafe.Stat) {
-	_ = k.root.s.do("keep time", k.root.h.Name(), func() error { return k.root.h.SetModTime(was.ModTime) })
+	_ = k.root.s.Do("keep time", k.root.H.Name(), func() error { return k.root.H.SetModTime(was.ModTime) })
 }
 
 // isNamed requires that a name is still that of f.
 func (k *rootLock) isNamed(f *os.File, name string) error {
-	own, err := k.root.s.identify(f)
+	own, err := k.root.s.Identify(f)
 	if err != nil {
 		return err
 	}
-	now, err := k.root.stat(name)
+	now, err := k.root.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now.ID != own.ID {
 		return errLockMoved
 	}
@@ -195,8 +187,8 @@ func (k *rootLock) release() {
 	if (k.keep > 0 || k.quiet) && !untouched || k.isNamed(f, LockName) != nil {
 		return
 	}
-	before, err := k.root.statSelf()
-	if k.root.unlink(LockName) == nil && err == nil && untouched {
+	before, err := k.root.StatSelf()
+	if k.root.Unlink(LockName) == nil && err == nil && untouched {
 		k.keepTime(before)
 	}
 }
@@ -209,6 +201,6 @@ func (k *rootLock) clear(name string) {
 	}
 	defer f.Close()
 	if k.root.s.flock(f) == nil && k.isNamed(f, name) == nil {
-		_ = k.root.unlink(name)
+		_ = k.root.Unlink(name)
 	}
 }

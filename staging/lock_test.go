@@ -76,7 +76,7 @@ func TestLockOutlivesJournal(t *testing.T) {
 			t.Fatalf("call %d was not reached", n)
 		}
 		again, _ := watched(sc.root, nil)
-		l, err := enter(t.Context(), sc.dir, testKey, &sysHook{hook: again})
+		l, err := enter(t.Context(), sc.dir, testKey, hookedBy(again))
 		must(t, err)
 		_, err = l.recover(t.Context(), Automatic)
 		must(t, err)
@@ -129,7 +129,7 @@ func TestLockNeedsNoSpace(t *testing.T) {
 			}
 			return do()
 		}
-		l, err := enter(t.Context(), sc.dir, testKey, &sysHook{hook: full})
+		l, err := enter(t.Context(), sc.dir, testKey, hookedBy(full))
 		must(t, err)
 		out, err := l.recover(t.Context(), Automatic)
 		l.Close()
@@ -271,7 +271,7 @@ func TestLockForWriting(t *testing.T) {
 		return do()
 	}
 	root := t.TempDir()
-	l, err := lock(t.Context(), openRoot(t, root), testKey, &locking{s: &sysHook{hook: like}})
+	l, err := lock(t.Context(), openRoot(t, root), testKey, &locking{s: hookedBy(like)})
 	must(t, err)
 	must(t, l.Hold(t.Context()))
 	if flags, err := unix.FcntlInt(l.lock.f.Fd(), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {

@@ -50,7 +50,7 @@ func (w *witness) check(t *testing.T, want ...string) {
 // session runs do in a session with a log.
 func (s *scene) session(w *witness, do func(*session) error) error {
 	s.t.Helper()
-	l, err := enter(context.Background(), s.dir, testKey, &sysHook{hook: s.lazily})
+	l, err := enter(context.Background(), s.dir, testKey, hookedBy(s.lazily))
 	must(s.t, err)
 	defer l.Close()
 	l.log = w
@@ -97,8 +97,8 @@ func TestLogIsFirstAndLast(t *testing.T) {
 	}
 }
 
-// TestLogRefuses: what the log cannot take is not begun.
-func TestLogRefuses(t *testing.T) {
+// TestLogRejects: what the log cannot take is not begun.
+func TestLogRejects(t *testing.T) {
 	s := singleScene(t, t.TempDir())
 	before, full := take(t, s.root), errors.New("the log is full")
 	w := &witness{began: func(string) error { return full }}

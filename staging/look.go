@@ -13,12 +13,12 @@ import (
 
 // look compares the existing entries with the swaps.
 func (a *attempt) look(c *Change) *Error {
-	st, err := a.root.statSelf()
+	st, err := a.root.StatSelf()
 	if err != nil {
 		return fail(StepBegin, "", err)
 	}
 	a.mount = st.ID
-	kind, err := a.root.h.FileSystem()
+	kind, err := a.root.H.FileSystem()
 	if err != nil {
 		return fail(StepBegin, "", err)
 	}
@@ -59,7 +59,7 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
 	mayMiss := s.goes && !s.comes && !a.isCommit()
-	if mayMiss && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) {
+	if mayMiss && isOthers(err) {
 		s.goes = false
 		return nil
 	}
@@ -69,32 +69,28 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	if err != nil {
 		return fail(StepBegin, path, err)
 	}
-	defer in.close()
-	above, err := in.statSelf()
+	defer in.Close()
+	above, err := in.StatSelf()
 	if err != nil {
 		return fail(StepBegin, path, err)
 	}
 	s.parent = identityOf(above)
-	st, err := in.stat(s.path.Base())
+	st, err := in.Stat(s.path.Base())
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && (s.goes && a.keep || mayMiss):
+	case errors.Is(err, fs.ErrNotExist) && a.isCommit():
+		return fail(StepConflict, path, errMissing)
+	case errors.Is(err, fs.ErrNotExist):
 		s.goes = false
 		return nil
-	case err == nil && !st.IsOn(a.mount):
+	case err != nil:
+		return fail(StepBegin, path, err)
+	case !st.IsOn(a.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
-	case err == nil && a.keep && !(s.goes && s.live.Mode.IsDir() && s.isLive(st)): // whatever it is, it makes way
+	case !a.isCommit() && !(s.goes && s.empty && s.isLive(st)): // whatever it is, it makes way
 		if s.goes {
 			s.old, s.was = identityOf(*s.live), stateOf(*s.live)
 		}
 		return nil
-	case errors.Is(err, fs.ErrNotExist) && s.goes:
-		return fail(StepConflict, path, errMissing)
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fail(StepBegin, path, err)
-	case !s.goes:
-		return fail(StepConflict, path, whatStands(errTaken, st))
 	case !s.isLive(st):
 		return fail(StepConflict, path, whatStands(errOther, st))
 	}
@@ -171,11 +167,11 @@ func (a *attempt) lookAtDir(path pathsafe.Path) (staying, error) {
 	if err != nil {
 		return staying{}, err
 	}
-	defer in.close()
-	st, err := in.statSelf()
+	defer in.Close()
+	st, err := in.StatSelf()
 	if err != nil {
 		return staying{}, err
 	}
-	xattrs, err := in.s.xattrs(in.h.Node())
+	xattrs, err := in.s.Xattrs(in.H.Node())
 	return staying{path: path, self: identityOf(st), have: Metadata{st.Perm, st.UID, st.GID, xattrs, st.ModTime}}, err
 }

@@ -15,10 +15,10 @@ import (
 // made, and directories only if empty. Foreign entries stay, with the directories that lead to
 // them.
 
-// A span is the part of a plan that moves with one swap.
+// A span is the part of the copies that moves with one swap.
 type span struct{ files, dirs [2]int }
 
-// span is that of a swap: neighbours in the order of the plan.
+// span is that of a swap: neighbours in the order of the copies.
 func (u *undo) span(i int) span {
 	if u.spans != nil {
 		return u.spans[i]
@@ -30,16 +30,72 @@ func (u *undo) span(i int) span {
 		}
 		part[1] = i + 1
 	}
-	for k := range u.plan.dirs {
-		if top := u.plan.dirs[k].top; top != none {
+	for k := range u.copies.dirs {
+		if top := u.copies.dirs[k].top; top != none {
 			grow(&all[top].dirs, k)
 		}
 	}
-	for k := range u.plan.files {
-		grow(&all[u.plan.files[k].top].files, k)
+	for k := range u.copies.files {
+		grow(&all[u.copies.files[k].top].files, k)
 	}
 	u.spans = all
 	return all[i]
+}
+
+// retract takes what a commit has put at a name that was free before. The name could be replaced
+// between a look and a removal, so the entry is first moved out of reach of other processes, and
+// then looked at again: any other one goes back.
+func (u *undo) retract(i int) error {
+	s, name := &u.swaps[i], strconv.Itoa(i)
+	base, isForeign := s.path.Base(), false
+	var waits pathsafe.Stat
+	if u.olds.H != nil {
+		var err error
+		waits, err = u.olds.Stat(name)
+		if gone(err) != nil {
+			return err
+		}
+		isForeign = err == nil && !s.fresh.is(waits) // it had the name when an undo was killed here
+	}
+	in, err := u.parentDir(s)
+	if !isForeign && isOthers(err) {
+		return nil // with what was in it
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	st, err := in.Stat(base)
+	if gone(err) != nil {
+		return err
+	}
+	isFree, isOurs := err != nil, err == nil && s.fresh.is(st)
+	switch {
+	case isForeign && isFree:
+		return u.olds.shift(name, in, base)
+	case isForeign && isOurs:
+		return fmt.Errorf("%s/%s: %w", oldsName, name, errForeign)
+	case isForeign && identityOf(waits) == identityOf(st) && !st.Mode.IsDir():
+		return u.olds.Unlink(name) // a crash has left it with both names
+	case isForeign:
+		return errNoWayBack
+	case !isOurs:
+		return nil // it was not moved yet, or was taken back before
+	case u.olds.H == nil:
+		u.discardAt(i, in, base)
+		return nil
+	case s.fresh.is(waits) && !waits.Mode.IsDir():
+		return in.Unlink(base) // a crash has left it with both names
+	}
+	if in.shift(base, u.olds, name) != nil { // the disk is full, for one: compare and remove in place
+		u.discardAt(i, in, base)
+		return nil
+	}
+	st, err = u.olds.Stat(name)
+	if err == nil && !s.fresh.is(st) {
+		err = both(errForeign, u.olds.shift(name, in, base))
+	}
+	return err
 }
 
 // discardMade removes everything that a commit has made: what never left staging, and what
@@ -49,36 +105,38 @@ func (u *undo) discardMade() {
 		u.note(manifestStaged, gone(u.removeOwn(u.stage, manifestStaged, &created{}, nil)))
 		return
 	}
+	var names []pathsafe.Path // the directories of the names that files had
 	for i := range u.swaps {
 		s := &u.swaps[i]
-		if in := u.slotOf(s); in.h != nil {
+		in := dir{} // in staging, of a file of its own; none for a top
+		switch s.since {
+		case phaseIntent:
+			in = u.stage
+		case phaseCommitted:
+			in = u.hold
+		}
+		if in.H != nil {
 			u.note(s.path.String(), gone(u.removeOwn(in, s.name, &s.created, nil)))
 		}
+		if s.comes && !s.tree && u.phase >= s.since {
+			names = append(names, parent(s.path))
+		}
 	}
-	if u.news.h != nil {
-		u.prune(u.news, span{[2]int{0, len(u.plan.files)}, [2]int{0, len(u.plan.dirs)}}, func(int) bool { return true }, "", "")
+	if u.news.H != nil {
+		u.prune(u.news, span{[2]int{0, len(u.copies.files)}, [2]int{0, len(u.copies.dirs)}}, func(int) bool { return true }, "", "")
 	}
 	u.discardTaken()
-	u.syncNames()
-}
-
-// slotOf is where in staging a swap has its own file; none for a top.
-func (u *undo) slotOf(s *swapping) dir {
-	switch s.since {
-	case phaseIntent:
-		return u.stage
-	case phaseCommitted:
-		return u.hold
+	if len(names) > 0 {
+		u.note("", syncDirs(names, u.root))
 	}
-	return dir{}
 }
 
 // discardTaken removes what was taken from its name, if it is this attempt's own.
 func (u *undo) discardTaken() {
-	if u.olds.h == nil {
+	if u.olds.H == nil {
 		return
 	}
-	names, err := u.olds.names()
+	names, err := u.olds.Names()
 	u.note(oldsName, gone(err))
 	for _, name := range names {
 		i, err := strconv.Atoi(name)
@@ -98,13 +156,13 @@ func (u *undo) discardTaken() {
 			continue
 		}
 		u.discardAt(i, u.olds, name)
-		if _, err := u.olds.stat(name); errors.Is(err, fs.ErrNotExist) {
+		if _, err := u.olds.Stat(name); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		in, err := u.parentDir(s)
 		if err == nil {
 			err = u.olds.shift(name, in, s.path.Base())
-			in.close()
+			in.Close()
 		}
 		u.note(s.path.String(), err)
 	}
@@ -120,7 +178,7 @@ func (u *undo) discardAt(i int, in dir, name string) {
 	u.note(s.path.String(), gone(u.removeMoved(in, name, &s.created, s.check)))
 }
 
-// prune removes files of the plan, and then directories, deepest first, beneath base, where
+// prune removes copied files, and then directories, deepest first, beneath base, where
 // another name may replace the path from. In new, which no other user can enter, a half-made
 // entry is recognised by its name alone.
 func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to string) {
@@ -139,10 +197,10 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 		u.note(path.String(), gone(err))
 	}
 	for i := part.files[0]; i < part.files[1]; i++ {
-		if !wanted(u.plan.files[i].top) {
+		if !wanted(u.copies.files[i].top) {
 			continue
 		}
-		f := &u.plan.files[i]
+		f := &u.copies.files[i]
 		each(f.path, func(in dir, name string) error {
 			if private {
 				return u.removeOwn(in, name, &f.created, nil)
@@ -151,7 +209,7 @@ func (u *undo) prune(base dir, part span, wanted func(top int) bool, from, to st
 		})
 	}
 	for i := part.dirs[1] - 1; i >= part.dirs[0]; i-- {
-		if d := &u.plan.dirs[i]; wanted(d.top) {
+		if d := &u.copies.dirs[i]; wanted(d.top) {
 			each(d.path, func(in dir, name string) error { return removeDir(in, name, &d.created, private) })
 		}
 	}
@@ -173,7 +231,7 @@ func (u *undo) removeMoved(in dir, name string, m *created, check check) error {
 // content. An unknown identity is accepted only where the name is proof enough: the file was
 // only half made.
 func (u *undo) removeOwn(in dir, name string, m *created, check check) error {
-	st, err := in.stat(name)
+	st, err := in.Stat(name)
 	if err != nil {
 		return err
 	}
@@ -181,11 +239,11 @@ func (u *undo) removeOwn(in dir, name string, m *created, check check) error {
 		return errForeign
 	}
 	if check == nil {
-		return in.unlink(name)
+		return in.Unlink(name)
 	}
-	f, st, err := in.openFile(name)
+	f, st, err := in.OpenFile(name)
 	if errors.Is(err, fs.ErrPermission) { // its own bits forbid reading: the identity has to do
-		return in.unlink(name)
+		return in.Unlink(name)
 	}
 	if err != nil {
 		return err
@@ -194,42 +252,29 @@ func (u *undo) removeOwn(in dir, name string, m *created, check check) error {
 	if !m.is(st) {
 		return errForeign
 	}
-	err = u.s.do("check", name, func() error { return check(context.Background(), f) })
+	err = u.s.Do("check", name, func() error { return check(context.Background(), f) })
 	if errors.Is(err, errChanged) {
 		return fmt.Errorf("%w: %w", errForeign, err)
 	}
 	if err != nil {
 		return err
 	}
-	return in.unlink(name)
+	return in.Unlink(name)
 }
 
 // removeDir removes a directory of ours, if it is empty. An unknown identity
 // will do only where the name is proof enough (private).
 func removeDir(in dir, name string, m *created, private bool) error {
-	st, err := in.stat(name)
+	st, err := in.Stat(name)
 	if err != nil {
 		return err
 	}
 	if !m.is(st) && (m.known || !private) {
 		return errForeign
 	}
-	err = in.rmdir(name)
+	err = in.Rmdir(name)
 	if errors.Is(err, unix.ENOTEMPTY) {
-		return fmt.Errorf("it holds something that is not of this commit: %w", err)
+		return fmt.Errorf("it contains a file that the commit did not create: %w", err)
 	}
 	return err
-}
-
-// syncNames makes the removals from the names of files durable.
-func (u *undo) syncNames() {
-	var dirs []pathsafe.Path
-	for i := range u.swaps {
-		if s := &u.swaps[i]; s.comes && !s.tree && u.phase >= s.since {
-			dirs = append(dirs, parent(s.path))
-		}
-	}
-	if len(dirs) > 0 {
-		u.note("", syncDirs(dirs, u.root))
-	}
 }

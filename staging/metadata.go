@@ -46,8 +46,8 @@ func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
+	defer in.Close()
+	st, err := in.Stat(s.path.Base())
 	if err != nil || !identityOf(*was).is(st) || st.ModTime.Equal(was.ModTime) {
 		return gone(err)
 	}
@@ -58,12 +58,12 @@ func (a *attempt) keepTime(s *swapping, was *pathsafe.Stat) error {
 	if err != nil {
 		return err
 	}
-	defer moved.close()
+	defer moved.Close()
 	err = moved.setTime(was.ModTime)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
-	return errors.Join(err, moved.sync())
+	return errors.Join(err, moved.Sync())
 }
 
 // tick is how far apart the times are that one rename gives to a name and its directory.
@@ -79,7 +79,7 @@ func (a *attempt) keepTimesOfOthers() {
 	a.times = slices.DeleteFunc(a.times, func(d staying) bool {
 		isOurs := false
 		err := a.touch(&d, func(in dir) error {
-			st, err := in.statSelf()
+			st, err := in.StatSelf()
 			isOurs = err == nil && (st.ModTime.Equal(d.have.ModTime) || !st.ModTime.After(a.lastMove(in, swaps[d.path]).Add(tick)))
 			return err
 		})
@@ -95,10 +95,10 @@ func (a *attempt) lastMove(in dir, swaps []int) (last time.Time) {
 			dir  dir
 			name string
 		}{{in, s.path.Base()}, {a.olds, strconv.Itoa(i)}, {a.news, strconv.Itoa(i)}} {
-			if at.dir.h == nil {
+			if at.dir.H == nil {
 				continue
 			}
-			st, err := at.dir.stat(at.name)
+			st, err := at.dir.Stat(at.name)
 			if err == nil && (s.fresh.is(st) || s.old.is(st)) && st.ChangeTime.After(last) {
 				last = st.ChangeTime
 			}
@@ -114,7 +114,7 @@ func (a *attempt) timesBack() {
 	for i := range a.times {
 		d := &a.times[i]
 		_ = a.touch(d, func(in dir) error {
-			st, err := in.statSelf()
+			st, err := in.StatSelf()
 			if err != nil || st.ModTime.Equal(d.have.ModTime) {
 				return err
 			}
@@ -122,11 +122,11 @@ func (a *attempt) timesBack() {
 			if err := in.setTime(d.have.ModTime); err != nil || len(a.times) > few {
 				return err
 			}
-			return in.sync()
+			return in.Sync()
 		})
 	}
 	if back > 0 && len(a.times) > few {
-		_ = a.root.syncFS()
+		_ = a.root.SyncFS()
 	}
 }
 
@@ -136,8 +136,8 @@ func (a *attempt) touch(d *staying, do func(in dir) error) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	st, err := in.statSelf()
+	defer in.Close()
+	st, err := in.StatSelf()
 	if err == nil && !d.self.is(st) {
 		err = errReplaced
 	}
@@ -153,20 +153,20 @@ func (a *attempt) give(in dir, m Metadata) error {
 	if err := in.give(m); err != nil || len(a.dirs) > few {
 		return err
 	}
-	return in.sync()
+	return in.Sync()
 }
 
 func (a *attempt) syncMany() error {
 	if len(a.dirs) <= few {
 		return nil
 	}
-	return a.root.syncFS()
+	return a.root.SyncFS()
 }
 
 // give sets the metadata of a directory. Only its owner may set its time; for other users that
 // time only records the changes beneath.
 func (d dir) give(m Metadata) error {
-	st, err := d.statSelf()
+	st, err := d.StatSelf()
 	if err != nil {
 		return err
 	}
@@ -184,27 +184,27 @@ func (d dir) give(m Metadata) error {
 // owner clears set-id bits, and an access list sets the bits of the group, so the mode is set
 // later.
 func (d dir) giveOwner(m Metadata) error {
-	st, err := d.statSelf()
+	st, err := d.StatSelf()
 	if err == nil && (st.UID != m.UID || st.GID != m.GID) {
-		err = d.s.setOwner(d.h.Node(), m.UID, m.GID)
+		err = d.s.setOwner(d.H.Node(), m.UID, m.GID)
 	}
 	if err != nil {
 		return err
 	}
-	have, err := d.s.xattrs(d.h.Node())
+	have, err := d.s.Xattrs(d.H.Node())
 	if err != nil {
 		return err
 	}
 	for _, x := range have {
 		if !slices.ContainsFunc(m.Xattrs, func(is pathsafe.Xattr) bool { return is.Name == x.Name }) {
-			if err := d.s.removeXattr(d.h.Node(), x.Name); err != nil {
+			if err := d.s.removeXattr(d.H.Node(), x.Name); err != nil {
 				return err
 			}
 		}
 	}
 	for _, x := range m.Xattrs {
 		if !slices.Contains(have, x) {
-			if err := d.s.setXattr(d.h.Node(), x); err != nil {
+			if err := d.s.setXattr(d.H.Node(), x); err != nil {
 				return err
 			}
 		}
@@ -215,14 +215,14 @@ func (d dir) giveOwner(m Metadata) error {
 // giveMode sets the mode if it differs: the kernel clears the set-group-id bit when a user
 // outside the group sets the mode.
 func (d dir) giveMode(mode uint32) error {
-	st, err := d.statSelf()
+	st, err := d.StatSelf()
 	if err != nil || st.Perm == mode {
 		return err
 	}
 	if err := d.setMode(mode); err != nil {
 		return err
 	}
-	if st, err = d.statSelf(); err == nil && st.Perm != mode {
+	if st, err = d.StatSelf(); err == nil && st.Perm != mode {
 		err = fmt.Errorf("mode %04o: %w", mode, pathsafe.ErrGroup)
 	}
 	return err

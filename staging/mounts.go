@@ -25,28 +25,28 @@ func (a *attempt) despiteMounts(do func() error) error {
 
 // leaveMounts opens the root without mounts, and reopens there what was open in the root.
 func (a *attempt) leaveMounts() error {
-	if a.free.h != nil {
+	if a.free.H != nil {
 		return pathsafe.ErrCrossesMount // it is a subvolume
 	}
 	free := dir{s: a.s}
-	err := a.s.do("leave mounts", a.root.h.Name(), func() (err error) {
-		free.h, err = a.root.h.WithoutMounts()
+	err := a.s.Do("leave mounts", a.root.H.Name(), func() (err error) {
+		free.H, err = a.root.H.WithoutMounts()
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	var stage dir
-	if a.stage.h != nil {
+	if a.stage.H != nil {
 		if stage, err = free.enter(a.stageName); err != nil {
-			free.close()
+			free.Close()
 			return err
 		}
 	}
 	a.free, a.session, a.held = free, a.root, a.stage
 	a.root, a.stage = free, stage
 	for _, d := range []*dir{&a.news, &a.olds, &a.trash, &a.hold, &a.keeping} {
-		d.close()
+		d.Close()
 		*d = dir{}
 	}
 	return nil

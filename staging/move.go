@@ -15,7 +15,7 @@ import (
 // empty, from the top.
 func (a *attempt) openDirs() *Error {
 	for i := range slices.Backward(a.swaps) {
-		if s := &a.swaps[i]; s.isBarred() {
+		if s := &a.swaps[i]; s.isClosed() {
 			if err := a.setMode(s, s.was.Mode, s.was.Mode|0o300); err != nil {
 				return fail(StepFinalize, s.path.String(), err)
 			}
@@ -35,9 +35,9 @@ func (a *attempt) openDirs() *Error {
 	return nil
 }
 
-// isBarred reports whether a swap removes an empty directory that its owner, this user, may
+// isClosed reports whether a swap removes an empty directory that its owner, this user, may
 // not write.
-func (s *swapping) isBarred() bool {
+func (s *swapping) isClosed() bool {
 	return s.goes && s.empty && s.was.Mode&0o300 != 0o300 && int(s.was.UID) == os.Geteuid()
 }
 
@@ -47,8 +47,8 @@ func (a *attempt) setMode(s *swapping, from, to uint32) error {
 	if err != nil {
 		return nil // later steps report that
 	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
+	defer in.Close()
+	st, err := in.Stat(s.path.Base())
 	if err != nil || !s.old.is(st) || st.Perm != from {
 		return gone(err)
 	}
@@ -63,11 +63,11 @@ func (d *staying) openMode() uint32 {
 	return d.have.Mode | 0o300
 }
 
-// moveTops moves each top of the plan to its place, never over an existing entry, and then
+// moveTops moves each top of the copies to its place, never over an existing entry, and then
 // syncs the directories that it was moved into. Such a directory must pass on the same access
 // to new entries as when the top was staged; for several tops in a row it is read once.
 func (a *attempt) moveTops() *Error {
-	if len(a.plan.files) == 0 {
+	if len(a.copies.files) == 0 {
 		return nil
 	}
 	from, to := cache{base: a.news}, cache{base: a.root}
@@ -106,9 +106,9 @@ func (a *attempt) bequeathsStill(up pathsafe.Path, in dir) error {
 	if err != nil {
 		return err
 	}
-	d, ok := a.plan.find(up)
-	if ok && !now.Value().Bequeaths(a.plan.dirs[d].created.access.Value()) {
-		return fmt.Errorf("the directory that it goes to: %w", errAccess)
+	d, ok := a.copies.find(up)
+	if ok && !now.Value().Bequeaths(a.copies.dirs[d].created.access.Value()) {
+		return fmt.Errorf("its directory: %w", errAccess)
 	}
 	return nil
 }
@@ -132,8 +132,10 @@ func (a *attempt) leaveFirst() *Error {
 	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
 }
 
-// swapAll makes all other swaps, durably, except those that are last.
+// swapAll makes all other swaps, durably, except those that are last. The files of a commit that
+// take the place of others have left their own paths in staging, too.
 func (a *attempt) swapAll() *Error {
+	var left []pathsafe.Path
 	for i := range a.swaps {
 		s := &a.swaps[i]
 		if s.last || !s.numbered() {
@@ -142,26 +144,16 @@ func (a *attempt) swapAll() *Error {
 		if err := a.swap(s); err != nil {
 			return fail(StepFinalize, s.path.String(), err)
 		}
-	}
-	if err := a.syncReplaced(); err != nil {
-		return fail(StepFinalize, "", err)
-	}
-	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).numbered))
-}
-
-// syncReplaced makes durable that the files of a commit that take the place of others have left
-// their own paths in staging.
-func (a *attempt) syncReplaced() error {
-	var left []pathsafe.Path
-	for i := range a.swaps {
-		if s := &a.swaps[i]; s.replaces() {
+		if s.replaces() {
 			left = append(left, parent(s.path))
 		}
 	}
-	if len(left) == 0 {
-		return nil
+	if len(left) > 0 {
+		if err := syncDirs(left, a.news); err != nil {
+			return fail(StepFinalize, "", err)
+		}
 	}
-	return syncDirs(left, a.news)
+	return fail(StepFinalize, "", a.syncMoves(a.news, a.olds, (*swapping).numbered))
 }
 
 // isLast reports whether an entry that is named by the number of the swap leaves first or
@@ -172,84 +164,32 @@ func (s *swapping) isLast() bool { return s.last && s.numbered() }
 // processes, since the name could have been replaced after the first look. An undo puts any
 // displaced entry back.
 func (a *attempt) swap(s *swapping) error {
-	name := s.name
 	in, err := a.parentDir(s)
-	if !s.comes && !a.isCommit() && (errors.Is(err, fs.ErrNotExist) || a.keep && isOthers(err)) { // it was removed with its directory
+	if !a.isCommit() && !s.comes && isOthers(err) { // it was removed with its directory
 		s.goes = false
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	if a.keep {
+	defer in.Close()
+	switch {
+	case !a.isCommit():
 		return a.swapKeeping(s, in)
-	}
-	if s.goes && s.remake != nil {
-		return a.removeInPlace(s, in, name)
-	}
-	if s.replaces() {
-		return a.replace(s, in)
-	}
-	if s.goes && s.comes && !s.last {
-		err := in.exchange(s.path.Base(), a.news, name)
-		if err == nil {
-			return a.takeOut(s, name)
+	case s.comes: // the new file waits in old until the exchange
+		from, failed := a.news.open(parent(s.path))
+		if failed != nil {
+			return failed
 		}
-		if !errors.Is(err, errors.ErrUnsupported) {
-			return err
+		defer from.Close()
+		if err = from.rename(s.path.Base(), a.olds, s.name); err == nil {
+			err = in.exchange(s.path.Base(), a.olds, s.name)
 		}
-	}
-	if s.goes {
-		err := in.shift(s.path.Base(), a.olds, name)
-		if errors.Is(err, fs.ErrNotExist) && !s.comes && !a.isCommit() {
-			s.goes = false
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := a.provenOld(s, a.olds, name); err != nil {
-			return err
-		}
-	}
-	if s.comes && !s.last {
-		return a.news.shift(name, in, s.path.Base())
-	}
-	return nil
-}
-
-// replace replaces a file in one step: the new file waits in old under the number of the swap,
-// and the displaced one is there afterwards.
-func (a *attempt) replace(s *swapping, in dir) error {
-	from, err := a.news.open(parent(s.path))
-	if err != nil {
-		return err
-	}
-	defer from.close()
-	err = from.rename(s.path.Base(), a.olds, s.name)
-	if err == nil {
-		err = in.exchange(s.path.Base(), a.olds, s.name)
+	default:
+		err = in.rename(s.path.Base(), a.olds, s.name)
 	}
 	if err == nil {
-		err = a.provenOld(s, a.olds, s.name)
-	}
-	return err
-}
-
-// removeInPlace removes an empty directory that is the one that was looked at: in a lower layer
-// of an overlay it cannot be moved.
-func (a *attempt) removeInPlace(s *swapping, in dir, name string) error {
-	err := a.provenOld(s, in, s.path.Base())
-	if errors.Is(err, fs.ErrNotExist) && !s.comes {
-		s.goes = false
-		return nil
-	}
-	if err == nil {
-		err = in.rmdir(s.path.Base())
-	}
-	if err == nil && s.comes {
-		err = a.news.shift(name, in, s.path.Base())
+		err = a.provenOld(s)
 	}
 	return err
 }
@@ -258,7 +198,7 @@ func (a *attempt) removeInPlace(s *swapping, in dir, name string) error {
 // left staging was placed before a crash, and is not checked again.
 func (a *attempt) placeLast() *Error {
 	placed := false
-	if a.news.h == nil { // it was removed when all had left it
+	if a.news.H == nil { // it was removed when all had left it
 		return nil
 	}
 	for i := range a.swaps {
@@ -270,17 +210,15 @@ func (a *attempt) placeLast() *Error {
 		if err != nil {
 			return fail(StepPublish, s.path.String(), err)
 		}
-		there, noName := in.stat(s.path.Base())
-		mine, left := a.news.stat(name)
+		there, noName := in.Stat(s.path.Base())
+		mine, left := a.news.Stat(name)
 		switch {
 		case a.revived && noName == nil && left == nil && s.fresh.is(there) && s.fresh.is(mine) && !there.Mode.IsDir(): // the crash has brought the old name back
-			err = a.news.unlink(name)
-		case a.keep:
-			err = a.putNew(s, in)
+			err = a.news.Unlink(name)
 		default:
-			err = a.news.shift(name, in, s.path.Base())
+			err = a.putNew(s, in)
 		}
-		in.close()
+		in.Close()
 		if err != nil && !(a.revived && errors.Is(err, fs.ErrNotExist)) {
 			return fail(StepPublish, s.path.String(), err)
 		}
@@ -292,20 +230,9 @@ func (a *attempt) placeLast() *Error {
 	return fail(StepPublish, "", a.syncMoves(a.news, a.olds, (*swapping).isLast))
 }
 
-// takeOut puts what came out of an exchange where it belongs.
-func (a *attempt) takeOut(s *swapping, name string) error {
-	if err := a.provenOld(s, a.news, name); err != nil {
-		return err
-	}
-	return a.news.shift(name, a.olds, name)
-}
-
-// provenOld requires the displaced entry to be the planned old one.
-func (a *attempt) provenOld(s *swapping, in dir, name string) error {
-	st, err := in.stat(name)
-	if s.remake != nil && in == a.olds && errors.Is(err, fs.ErrNotExist) {
-		return nil // it was removed in place
-	}
+// provenOld requires the entry that a commit has displaced to be the planned old one.
+func (a *attempt) provenOld(s *swapping) error {
+	st, err := a.olds.Stat(s.name)
 	if err != nil {
 		return err
 	}
@@ -313,14 +240,11 @@ func (a *attempt) provenOld(s *swapping, in dir, name string) error {
 		return errOther
 	}
 	if s.has != nil {
-		if has, _, err := in.metadataOf(name); err != nil || !has.equal(s.has) {
+		if has, _, err := a.olds.metadataOf(s.name); err != nil || !has.equal(s.has) {
 			return cmp.Or(err, errOther)
 		}
 	}
-	if !s.empty {
-		return nil
-	}
-	return a.isEmpty(in, name)
+	return nil
 }
 
 // syncMoves makes moves of these swaps durable: first the directory in staging that entries
@@ -339,24 +263,25 @@ func (a *attempt) syncMoves(left, entered dir, of func(s *swapping) bool) error 
 	}
 	parentDirs = deepestFirst(parentDirs)
 	if covered || len(parentDirs) > few { // some of them may be in staging by now
-		return errors.Join(a.root.syncFS(), a.stage.sync())
+		return errors.Join(a.root.SyncFS(), a.stage.Sync())
 	}
-	if left.h != nil { // it may have been removed when all is undone
-		if err := left.sync(); err != nil {
+	if left.H != nil { // it may have been removed when all is undone
+		if err := left.Sync(); err != nil {
 			return err
 		}
 	}
 	err := syncDirs(parentDirs, a.root)
-	if err == nil && entered.h != nil { // an end that was killed has removed it, when all was durable
-		err = entered.sync()
+	if err == nil && entered.H != nil { // an end that was killed has removed it, when all was durable
+		err = entered.Sync()
 	}
 	return err
 }
 
-// check checks every name and every displaced entry once more.
+// check checks every entry that a commit has displaced once more, and every name of one. A
+// change of another kind leaves others what they do at its names.
 func (a *attempt) check() *Error {
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.numbered() {
+		if s := &a.swaps[i]; a.displacesForCommit(s) {
 			if err := a.checkOne(s); err != nil {
 				return fail(StepVerify, s.path.String(), err)
 			}
@@ -365,36 +290,21 @@ func (a *attempt) check() *Error {
 	return nil
 }
 
-// checkOne has nothing to look at where others may work at the name.
 func (a *attempt) checkOne(s *swapping) error {
-	if a.keep {
-		return nil
-	}
-	if s.goes {
-		if err := a.provenOld(s, a.olds, s.name); err != nil {
-			return err
-		}
-	}
-	if s.covered {
-		return nil
+	if err := a.provenOld(s); err != nil {
+		return err
 	}
 	in, err := a.parentDir(s)
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
-	switch {
-	case s.last && s.comes && errors.Is(err, fs.ErrNotExist): // it is placed when all is recorded
-		return nil
-	case s.last && s.comes && err == nil:
-		return errTaken
-	case !s.comes && (err == nil || errors.Is(err, fs.ErrNotExist)): // what came since is others'
-		return nil
-	case err != nil:
-		return err
-	case !s.fresh.is(st):
-		return errReplaced
+	defer in.Close()
+	st, err := in.Stat(s.path.Base())
+	if !s.comes { // a new entry there belongs to others
+		return gone(err)
 	}
-	return nil
+	if err == nil && !s.fresh.is(st) {
+		err = errReplaced
+	}
+	return err
 }

@@ -14,7 +14,7 @@ import (
 // much faster, though it also waits for unrelated data.
 const few = 16
 
-func (a *attempt) fewEntries() bool { return len(a.plan.files)+len(a.plan.dirs) <= few }
+func (a *attempt) fewEntries() bool { return len(a.copies.files)+len(a.copies.dirs) <= few }
 
 // persist is the end of Stage: everything below staging becomes durable, files and the
 // directories that name them, and the journal gets PREPARED.
@@ -28,7 +28,7 @@ func (a *attempt) persist(ctx context.Context) *Error {
 	}
 	for i := range a.swaps {
 		if s := &a.swaps[i]; s.tree {
-			st, err := a.news.stat(s.name)
+			st, err := a.news.Stat(s.name)
 			if err == nil {
 				s.fresh, s.made = identityOf(st), &st
 				s.print, err = fingerprint(a.news, s.name)
@@ -44,26 +44,26 @@ func (a *attempt) persist(ctx context.Context) *Error {
 func (a *attempt) syncStaged() error {
 	switch {
 	case a.trees() > 0 || !a.fewEntries():
-		return a.root.syncFS()
+		return a.root.SyncFS()
 	case !a.isCommit(): // nothing was made
 		return nil
 	}
-	dirs := make([]pathsafe.Path, 0, len(a.plan.dirs))
-	for i := range a.plan.dirs {
-		dirs = append(dirs, a.plan.dirs[i].path)
+	dirs := make([]pathsafe.Path, 0, len(a.copies.dirs))
+	for i := range a.copies.dirs {
+		dirs = append(dirs, a.copies.dirs[i].path)
 	}
 	for _, d := range []dir{a.olds, a.hold} {
-		if d.h == nil {
+		if d.H == nil {
 			continue
 		}
-		if err := d.sync(); err != nil {
+		if err := d.Sync(); err != nil {
 			return err
 		}
 	}
 	if err := syncDirs(dirs, a.news); err != nil {
 		return err
 	}
-	return a.stage.sync()
+	return a.stage.Sync()
 }
 
 // syncDirs makes the names in the directories durable, beneath one base after the
@@ -74,10 +74,10 @@ func syncDirs(paths []pathsafe.Path, bases ...dir) error {
 	paths = deepestFirst(paths)
 	if len(paths) > few {
 		last := bases[len(bases)-1]
-		if err := last.syncFS(); err != nil {
+		if err := last.SyncFS(); err != nil {
 			return err
 		}
-		return last.sync()
+		return last.Sync()
 	}
 	for _, base := range bases {
 		for _, p := range paths {
@@ -88,7 +88,7 @@ func syncDirs(paths []pathsafe.Path, bases ...dir) error {
 				return err
 			}
 		}
-		if err := base.sync(); err != nil {
+		if err := base.Sync(); err != nil {
 			return err
 		}
 	}
@@ -102,8 +102,8 @@ func syncDir(base dir, p pathsafe.Path) error {
 	if err != nil {
 		return gone(err)
 	}
-	defer d.close()
-	return d.sync()
+	defer d.Close()
+	return d.Sync()
 }
 
 // deepestFirst returns the paths without doubles.

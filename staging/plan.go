@@ -12,26 +12,26 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// A plan holds how the files of a change get to their places. A file is staged at its own path
+// copies holds how the files of a change get to their places. A file is staged at its own path
 // below the staging directory, so its parents are made there, even if they exist beneath the
 // root already. The unit of moving is a top: a whole new subtree, or a single file whose
 // parent exists; each is a swap.
-type plan struct {
-	dirs  []plannedDir // each after its parent
-	files []plannedFile
+type copies struct {
+	dirs  []copiedDir // each after its parent
+	files []copiedFile
 	order []int // the indexes of the files by rank, then path
 }
 
 // none is the index of a missing entry.
 const none = -1
 
-type plannedDir struct {
+type copiedDir struct {
 	path    pathsafe.Path
 	top     int // the swap it moves with; none if it exists beneath the root
 	created created
 }
 
-type plannedFile struct {
+type copiedFile struct {
 	File
 	path    pathsafe.Path
 	dir     int // none if it is a top-level name
@@ -47,7 +47,7 @@ type created struct {
 	id    pathsafe.ID
 	born  time.Time
 	size  int64 // bytes, or anySize
-	// access is that of the new entry. For a directory of the plan that already exists beneath
+	// access is that of the new entry. For a directory among the copies that already exists beneath
 	// the root it is that of the real directory.
 	access access
 	taken  *taken // of a file that replaces another one
@@ -79,7 +79,7 @@ func (a *attempt) planFiles(c *Change) *Error {
 	if err := checkNew(a.root, c.Absent); err != nil {
 		return err
 	}
-	p := &a.plan
+	p := &a.copies
 	var open []int // the directories on the way to the last file
 	for i := range c.Swaps {
 		f, is := c.Swaps[i].New.(*File)
@@ -91,7 +91,7 @@ func (a *attempt) planFiles(c *Change) *Error {
 			open = open[:len(open)-1]
 		}
 		open = p.addDirs(open, path)
-		p.files = append(p.files, plannedFile{File: *f, path: path, dir: last(open), top: p.topOf(open)})
+		p.files = append(p.files, copiedFile{File: *f, path: path, dir: last(open), top: p.topOf(open)})
 		if p.files[len(p.files)-1].top != none {
 			continue
 		}
@@ -124,7 +124,7 @@ func checkNew(root dir, paths []pathsafe.Path) *Error {
 }
 
 // byRank orders the indexes of files, which ascend by path already.
-func (p *plan) byRank() []int {
+func (p *copies) byRank() []int {
 	order := make([]int, len(p.files))
 	for i := range order {
 		order[i] = i
@@ -134,18 +134,18 @@ func (p *plan) byRank() []int {
 }
 
 // addDirs plans the directories of path that are not open yet.
-func (p *plan) addDirs(open []int, path pathsafe.Path) []int {
+func (p *copies) addDirs(open []int, path pathsafe.Path) []int {
 	chain := parents(path)
 	top := p.topOf(open)
 	for _, d := range chain[len(open):] {
-		p.dirs = append(p.dirs, plannedDir{path: d, top: top})
+		p.dirs = append(p.dirs, copiedDir{path: d, top: top})
 		open = append(open, len(p.dirs)-1)
 	}
 	return open
 }
 
 // topOf returns the top that the innermost open directory moves with.
-func (p *plan) topOf(open []int) int {
+func (p *copies) topOf(open []int) int {
 	if len(open) == 0 {
 		return none
 	}
@@ -155,7 +155,7 @@ func (p *plan) topOf(open []int) int {
 // addTop finds the place of file i, and plans the move that takes it there. A file that
 // replaces old is a top by itself; the existing file is checked with the other swaps.
 func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
-	p := &a.plan
+	p := &a.copies
 	path := p.files[i].path
 	site, err := a.root.survey(path)
 	if err != nil {
@@ -216,8 +216,8 @@ func (a *attempt) addArtifacts(c *Change) *Error {
 			return fail(StepConflict, path.String(), errTaken)
 		case !site.Exists && c.Swaps[i].Old != nil:
 			return fail(StepConflict, path.String(), errMissing)
-		case !site.Exists && site.Missing < depth(path)-1 && !a.plan.makes(parent(path)):
-			return fail(StepBegin, path.String(), errors.New("its directory will not be there"))
+		case !site.Exists && site.Missing < depth(path)-1 && !a.copies.makes(parent(path)):
+			return fail(StepBegin, path.String(), errors.New("its directory will not exist"))
 		}
 		a.swaps = append(a.swaps, swapping{path: path, since: phaseCommitted, name: strconv.Itoa(a.artifacts), comes: true, artifact: artifact})
 		a.artifacts++
@@ -225,23 +225,23 @@ func (a *attempt) addArtifacts(c *Change) *Error {
 	return nil
 }
 
-// makes reports whether the plan has the directory.
-func (p *plan) makes(path pathsafe.Path) bool {
+// makes reports whether the copies have the directory.
+func (p *copies) makes(path pathsafe.Path) bool {
 	_, found := p.find(path)
 	return found
 }
 
 // find returns the index of a directory.
-func (p *plan) find(path pathsafe.Path) (int, bool) {
-	return slices.BinarySearchFunc(p.dirs, path, func(d plannedDir, path pathsafe.Path) int {
+func (p *copies) find(path pathsafe.Path) (int, bool) {
+	return slices.BinarySearchFunc(p.dirs, path, func(d copiedDir, path pathsafe.Path) int {
 		return strings.Compare(d.path.String()+"/", path.String()+"/")
 	})
 }
 
-// checkClashes rejects a file that is also a directory of the plan.
+// checkClashes rejects a file that is also a directory among the copies.
 func (a *attempt) checkClashes(tops []swapping) *Error {
-	for _, d := range a.plan.dirs {
-		_, found := slices.BinarySearchFunc(a.plan.files, d.path, func(f plannedFile, path pathsafe.Path) int {
+	for _, d := range a.copies.dirs {
+		_, found := slices.BinarySearchFunc(a.copies.files, d.path, func(f copiedFile, path pathsafe.Path) int {
 			return strings.Compare(f.path.String(), path.String())
 		})
 		if found {
@@ -273,7 +273,7 @@ func checkPlaces(root dir, tops []swapping) *Error {
 		}
 		here := place{st.ID, t.path.Base()}
 		if taken[here] {
-			return fail(StepConflict, t.path.String(), errors.New("a link brings it to the place of another target"))
+			return fail(StepConflict, t.path.String(), errors.New("a symbolic link resolves it to the path of another target"))
 		}
 		taken[here] = true
 	}

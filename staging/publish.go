@@ -37,9 +37,9 @@ func (a *attempt) makeArtifacts() *Error {
 		}
 	}
 	if !few {
-		return fail(StepPublish, holdName, a.root.syncFS())
+		return fail(StepPublish, holdName, a.root.SyncFS())
 	}
-	return fail(StepPublish, holdName, a.hold.sync())
+	return fail(StepPublish, holdName, a.hold.Sync())
 }
 
 func (a *attempt) inherit(s *swapping, at *cache) error {
@@ -55,7 +55,7 @@ func (a *attempt) inherit(s *swapping, at *cache) error {
 }
 
 func (a *attempt) makeArtifact(s *swapping, sync bool) error {
-	f, err := a.hold.create(s.name, s.artifact.Perm)
+	f, err := a.hold.Create(s.name, s.artifact.Perm)
 	s.created.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
@@ -63,9 +63,9 @@ func (a *attempt) makeArtifact(s *swapping, sync bool) error {
 	err = a.writeWhole(f, &s.created, s.artifact.Data)
 	s.fresh = s.created.identity(0)
 	if err == nil && sync {
-		err = a.s.syncFile(f)
+		err = a.s.SyncFile(f)
 	}
-	return errors.Join(err, a.s.closeFile(f))
+	return errors.Join(err, a.s.CloseFile(f))
 }
 
 // place gives each artifact its name, in order, in one step and never over
@@ -81,7 +81,7 @@ func (a *attempt) place() *Error {
 			return fail(StepPublish, a.swaps[i].path.String(), err)
 		}
 	}
-	if err := a.hold.sync(); err != nil { // before the directories that they entered: see moveTops
+	if err := a.hold.Sync(); err != nil { // before the directories that they entered: see moveTops
 		return fail(StepPublish, holdName, err)
 	}
 	return fail(StepPublish, "", a.syncArtifacts())
@@ -99,7 +99,7 @@ func (a *attempt) placeOne(at *cache, s *swapping) error {
 	if a.revived && errors.Is(err, fs.ErrExist) {
 		switch wrong := a.verifyArtifact(s); {
 		case wrong == nil:
-			return a.hold.unlink(s.name) // placed, and the crash has brought the old name back
+			return a.hold.Unlink(s.name) // placed, and the crash has brought the old name back
 		case !isMismatch(wrong):
 			return wrong
 		}
@@ -119,7 +119,7 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 	if !s.created.is(st) {
 		return errReplaced
 	}
-	if err := a.s.keeps(f, &s.created); err != nil {
+	if err := a.s.keeps(f, st, &s.created); err != nil {
 		return err
 	}
 	check := s.check
@@ -127,7 +127,7 @@ func (a *attempt) verifyArtifact(s *swapping) error {
 		data := s.artifact.Data
 		check = createdRecord{Size: int64(len(data))}.with(sha256.Sum256(data)).check()
 	}
-	return a.s.do("check", s.path.String(), func() error { return check(context.Background(), f) })
+	return a.s.Do("check", s.path.String(), func() error { return check(context.Background(), f) })
 }
 
 func (a *attempt) syncArtifacts() error {
@@ -147,14 +147,14 @@ func (a *attempt) placedAll() (bool, error) {
 	if err := a.openParts(); err != nil {
 		return false, err
 	}
-	if a.hold.h == nil {
+	if a.hold.H == nil {
 		return true, nil
 	}
 	for i := range a.swaps {
 		if a.swaps[i].since != phaseCommitted {
 			continue
 		}
-		_, err := a.hold.stat(a.swaps[i].name)
+		_, err := a.hold.Stat(a.swaps[i].name)
 		if err == nil {
 			return false, nil
 		}
@@ -175,9 +175,9 @@ func (a *attempt) forward(ctx context.Context) error {
 	if placed {
 		return a.run(a.placeLast)
 	}
-	a.plan.order = a.plan.byRank()
-	for i := range a.plan.files {
-		if a.plan.files[i].Check == nil {
+	a.copies.order = a.copies.byRank()
+	for i := range a.copies.files {
+		if a.copies.files[i].Check == nil {
 			return errUnfit
 		}
 	}

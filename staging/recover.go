@@ -90,7 +90,7 @@ func (e *HaltError) Error() string {
 func (e *HaltError) Unwrap() error { return e.Err }
 
 // ErrHalted is the cause of a HaltError where an earlier rollback has failed.
-var ErrHalted = errors.New("its rollback failed, and nobody has acted since")
+var ErrHalted = errors.New("an earlier rollback failed; operator action required")
 
 // An Unfinished is an attempt that a kill, a crash or a failed rollback has left in a root.
 type Unfinished struct {
@@ -112,7 +112,7 @@ type Unfinished struct {
 //	... // the caller records the outcome
 //	end, err = u.Forget()
 func (r *Root) Unfinished() ([]*Unfinished, error) {
-	names, err := r.dir.names()
+	names, err := r.dir.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (u *Unfinished) Displaced() (*pathsafe.Dir, []Displaced) {
 	if u.end.Result != Completed {
 		return nil, nil
 	}
-	return u.a.olds.h, u.a.displacedAll()
+	return u.a.olds.H, u.a.displacedAll()
 }
 
 // Release is Resolve for an attempt that cannot be ended, for the given reason, after an
@@ -242,7 +242,7 @@ func (u *Unfinished) Release(why error) Outcome {
 	u.end = Outcome{Attempt: u.Attempt, Kind: u.Kind, Result: Released, Left: why}
 	if u.found.mine && u.a.holdsAny(&u.found) { // otherwise another process may still need it
 		u.kept = why
-		u.end.Left = kept(why, keptPrefix+u.Attempt)
+		u.end.Left = leftIn(why, keptPrefix+u.Attempt)
 	}
 	return u.end
 }
@@ -260,10 +260,10 @@ func (u *Unfinished) Forget() (Outcome, error) {
 		if u.found.mine {
 			err = u.a.keepStaging()
 			if u.kept != nil {
-				u.end.Left = kept(u.kept, u.a.stageName)
+				u.end.Left = leftIn(u.kept, u.a.stageName)
 			}
 		} else {
-			err = u.setAside()
+			err = u.void()
 		}
 	}
 	if err != nil {
@@ -311,19 +311,19 @@ type found struct {
 // if this user did not make it or if it holds entries that no attempt makes before INTENT. Nor
 // is one of another user; root, who may open it, decides by its content.
 func (a *attempt) find() (f found, err error) {
-	st, err := a.root.stat(a.stageName)
+	st, err := a.root.Stat(a.stageName)
 	if err != nil || !st.Mode.IsDir() || passedOver(st) {
 		return f, gone(err)
 	}
 	if a.stage, err = a.root.enter(a.stageName); err != nil {
 		return f, unlessForeign(st, err)
 	}
-	if st, err = a.stage.statSelf(); err != nil || passedOver(st) {
+	if st, err = a.stage.StatSelf(); err != nil || passedOver(st) {
 		return f, err
 	}
 	a.stageCreated.see(st, anySize)
 	a.stageCreated.tried = true
-	if f.names, err = a.stage.names(); err != nil {
+	if f.names, err = a.stage.Names(); err != nil {
 		return f, unlessForeign(st, err)
 	}
 	f.uid, f.mine = st.UID, st.Private()
@@ -389,7 +389,7 @@ func isMismatch(err error) bool {
 // endRevived rolls back or forward, depending on the journal.
 func (a *attempt) endRevived(ctx context.Context) (Result, error) {
 	a.lock.wrote = true
-	if err := a.stage.sync(); err != nil { // the next steps rely on it being durable
+	if err := a.stage.Sync(); err != nil { // the next steps rely on it being durable
 		return 0, err
 	}
 	switch a.phase {
@@ -425,7 +425,7 @@ func (a *attempt) cleanUpOrKeep() error {
 	if err := a.keepStaging(); err != nil {
 		return err
 	}
-	a.left = kept(why, a.stageName)
+	a.left = leftIn(why, a.stageName)
 	return nil
 }
 
@@ -436,7 +436,7 @@ func (a *attempt) keepStaging() error {
 		return err
 	}
 	a.stageName = name
-	if err := a.root.sync(); err != nil {
+	if err := a.root.Sync(); err != nil {
 		return err
 	}
 	return a.emptyJournal()
@@ -452,10 +452,10 @@ func (a *attempt) holdsAny(f *found) bool {
 		return true
 	}
 	for _, d := range a.parts() {
-		if d.h == nil {
+		if d.H == nil {
 			continue
 		}
-		if names, err := d.names(); err != nil || len(names) > 0 {
+		if names, err := d.Names(); err != nil || len(names) > 0 {
 			return true
 		}
 	}
@@ -464,19 +464,19 @@ func (a *attempt) holdsAny(f *found) bool {
 
 // emptyJournal removes the records and empty directories of a void staging directory.
 func (a *attempt) emptyJournal() error {
-	names, err := a.stage.names()
+	names, err := a.stage.Names()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
 		if ofJournal(name) {
-			err = errors.Join(err, gone(a.stage.unlink(name)))
+			err = errors.Join(err, gone(a.stage.Unlink(name)))
 		}
 	}
 	for name := range a.parts() {
-		_ = a.stage.rmdir(name)
+		_ = a.stage.Rmdir(name)
 	}
-	_ = a.root.rmdir(a.stageName)
+	_ = a.root.Rmdir(a.stageName)
 	return err
 }
 

@@ -314,7 +314,7 @@ func TestLockWaits(t *testing.T) {
 	must(t, <-got)
 }
 
-func TestLockIsRefused(t *testing.T) {
+func TestLockIsRejected(t *testing.T) {
 	if _, err := Lock(context.Background(), nil, testKey, 0); err == nil {
 		t.Error("no root")
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // An undo gives each displaced entry of a commit its name back, unless a newer entry is there:
 // a file that another process has put there since, or the commit's own file with its writes.
-// The newer entry stays, and the displaced one is kept as in a change with [Change.Keep]. So
+// The newer entry stays, and the displaced one is kept, as in a change of another kind. So
 // the undo of a replacement succeeds, and loses no data of other processes.
 
 // displacesForCommit reports whether a swap of a commit takes something from its name.
@@ -22,13 +23,18 @@ func (u *undo) reinstate(s *swapping) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
+	defer in.Close()
 	for range maxFlips {
-		was, isDisplaced, err := u.waiting(s)
-		if err != nil {
+		var was pathsafe.Stat
+		isDisplaced := false
+		if u.olds.H != nil {
+			was, err = u.olds.Stat(s.name)
+			isDisplaced = err == nil && !s.fresh.is(was)
+		}
+		if gone(err) != nil {
 			return err
 		}
-		st, err := in.stat(s.path.Base())
+		st, err := in.Stat(s.path.Base())
 		if gone(err) != nil {
 			return err
 		}
@@ -43,7 +49,7 @@ func (u *undo) reinstate(s *swapping) error {
 		case isOurs:
 			err = u.giveBack(s, in)
 		case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
-			return u.olds.unlink(s.name) // a crash has left it with both names
+			return u.olds.Unlink(s.name) // a crash has left it with both names
 		default:
 			return nil // the existing entry is newer
 		}
@@ -52,15 +58,6 @@ func (u *undo) reinstate(s *swapping) error {
 		}
 	}
 	return errFlips
-}
-
-// waiting describes the displaced entry, if it is in staging.
-func (u *undo) waiting(s *swapping) (st pathsafe.Stat, is bool, err error) {
-	if u.olds.h == nil {
-		return st, false, nil
-	}
-	st, err = u.olds.stat(s.name)
-	return st, err == nil && !s.fresh.is(st), gone(err)
 }
 
 // lostUnlessEdited handles a swap whose new file is at its name and whose displaced entry is
@@ -79,13 +76,13 @@ func (u *undo) lostUnlessEdited(s *swapping, in dir) error {
 func (u *undo) giveBack(s *swapping, in dir) error {
 	expected := s.fresh
 	for turn := range maxFlips {
-		put, err := u.olds.stat(s.name)
+		put, err := u.olds.Stat(s.name)
 		if err == nil {
 			err = u.olds.exchange(s.name, in, s.path.Base())
 		}
 		var out pathsafe.Stat
 		if err == nil {
-			out, err = u.olds.stat(s.name)
+			out, err = u.olds.Stat(s.name)
 		}
 		if err != nil {
 			return err
@@ -106,13 +103,14 @@ func (u *undo) giveBack(s *swapping, in dir) error {
 
 // isEdited reports whether the commit's file, at a name, has another content than it was made with.
 func (u *undo) isEdited(s *swapping, in dir, name string) (bool, error) {
-	f := u.fileAt(s)
-	if f == nil {
+	i := slices.IndexFunc(u.copies.files, func(f copiedFile) bool { return f.path == s.path })
+	if !s.comes || i < 0 {
 		return false, nil
 	}
-	got, st, err := in.openFile(name)
+	f := &u.copies.files[i]
+	got, st, err := in.OpenFile(name)
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, pathsafe.ErrLeased) {
-		st, err = in.stat(name)
+		st, err = in.Stat(name)
 		return err == nil && !f.created.is(st), err
 	}
 	if err != nil {
@@ -126,31 +124,17 @@ func (u *undo) isEdited(s *swapping, in dir, name string) (bool, error) {
 	if !u.revived {
 		content = createdRecord{Size: f.Size}.with(f.SHA256).check()
 	}
-	err = u.s.do("check", name, func() error { return content(context.Background(), got) })
+	err = u.s.Do("check", name, func() error { return content(context.Background(), got) })
 	if errors.Is(err, errChanged) {
 		return true, nil
 	}
 	return false, err
 }
 
-// fileAt returns the file of the plan that replaces another one at the swap's name; nil for
-// none.
-func (u *undo) fileAt(s *swapping) *plannedFile {
-	if !s.comes {
-		return nil
-	}
-	for i := range u.plan.files {
-		if u.plan.files[i].path == s.path {
-			return &u.plan.files[i]
-		}
-	}
-	return nil
-}
-
 // discardReplacing removes the commit's file that was taken back, if it is as it was made, and no
 // process has it open to write to it. Else it is kept.
 func (u *undo) discardReplacing(s *swapping) error {
-	st, err := u.olds.stat(s.name)
+	st, err := u.olds.Stat(s.name)
 	if err != nil || !s.fresh.is(st) {
 		return err
 	}
@@ -162,5 +146,5 @@ func (u *undo) discardReplacing(s *swapping) error {
 	if err != nil || edited {
 		return err
 	}
-	return u.olds.unlink(s.name)
+	return u.olds.Unlink(s.name)
 }

@@ -20,7 +20,7 @@ func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error
 	l, err := enter(context.Background(), s.dir, testKey, &sysHook{})
 	must(s.t, err)
 	defer l.Close()
-	l.s.hook = hook
+	l.s.Call = hook
 	return l.recover(context.Background(), mode)
 }
 

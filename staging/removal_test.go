@@ -153,8 +153,8 @@ func TestRemovalInspected(t *testing.T) {
 	}
 }
 
-// TestRemovalRefuses: a commit removes files only, after those that come and before the artifacts.
-func TestRemovalRefuses(t *testing.T) {
+// TestRemovalRejects: a commit removes files only, after those that come and before the artifacts.
+func TestRemovalRejects(t *testing.T) {
 	sc := replaceScene(t, t.TempDir())
 	dir, err := sc.dir.Lstat("existing")
 	must(t, err)

@@ -83,8 +83,8 @@ func TestReplaceKeeps(t *testing.T) {
 	}
 }
 
-// TestReplaceRefuses: only files are replaced by a commit, and only by files.
-func TestReplaceRefuses(t *testing.T) {
+// TestReplaceRejects: only files are replaced by a commit, and only by files.
+func TestReplaceRejects(t *testing.T) {
 	sc := replaceScene(t, t.TempDir())
 	c := sc.spec.change()
 	must(t, c.validate())

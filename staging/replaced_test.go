@@ -46,6 +46,7 @@ func sweepReplaced(s *sweeper, target string, fails bool) {
 		sc, before := s.fresh()
 		sc.lazy = true // its power is not cut
 		if fails {
+			sc.spec.workers = 1 // so that there are as many calls each time
 			sc.hook = failCheck(sc.spec.files[len(sc.spec.files)-1].Path.String(), 2)
 		}
 		return sc, before
@@ -116,19 +117,19 @@ func TestReplacedControl(t *testing.T) {
 	plant(t, root, "ours")
 	theirs := filepath.Join(t.TempDir(), "theirs")
 	must(t, os.WriteFile(theirs, nil, 0o640))
-	s := &sysHook{hook: func(op, path string, f func() error) error {
+	s := hookedBy(func(op, path string, f func() error) error {
 		if op == "unlink" {
 			must(t, os.Rename(theirs, filepath.Join(root, "ours")))
 		}
 		return f()
-	}}
-	d := dir{openRoot(t, root), s}
-	st, err := d.stat("ours")
+	})
+	d := on(openRoot(t, root), s)
+	st, err := d.Stat("ours")
 	must(t, err)
 	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, comes: true, fresh: identityOf(st)}
 	made.created.see(st, st.Size)
 	u := &undo{attempt: &attempt{s: s, root: d, kind: KindCommit, swaps: []swapping{made}}} // no staging directory
-	must(t, errors.Join(u.back(0), u.err()))
+	must(t, errors.Join(u.retract(0), u.err()))
 	if _, err := os.Lstat(filepath.Join(root, "ours")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the attack does not bite: %v", err)
 	}

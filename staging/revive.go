@@ -14,9 +14,9 @@ import (
 )
 
 var (
-	errUnfit = machine.Disturbed("the records of its journal do not fit together")
+	errUnfit = machine.Disturbed("the records of its journal are inconsistent")
 	// errChanged reports that the content of an entry differs from the record.
-	errChanged = machine.Disturbed("somebody has changed its content")
+	errChanged = machine.Disturbed("its content was changed by another process")
 )
 
 // A check reads content and returns nil if it is as recorded.
@@ -56,11 +56,11 @@ func (a *attempt) revive(key []byte) error {
 }
 
 func (a *attempt) reviveIntent(r *intentRecord) error {
-	root, err := a.root.statSelf()
+	root, err := a.root.StatSelf()
 	if err != nil {
 		return err
 	}
-	stage, err := a.stage.statSelf()
+	stage, err := a.stage.StatSelf()
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (a *attempt) reviveIntent(r *intentRecord) error {
 	if !r.Root.is(root) || !r.Stage.is(stage) {
 		return errors.New("its journal was written for another directory")
 	}
-	a.mount, a.keep = root.ID, r.Keep
+	a.mount = root.ID
 	if err := a.reviveSwaps(r.Swaps); err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 	return nil
 }
 
-// reviveMade makes the plan of the directories and files of an intent.
+// reviveMade makes the copies, directories and files, of an intent.
 func (a *attempt) reviveMade(records []entryRecord) error {
 	for i := range records {
 		r := &records[i]
@@ -146,14 +146,14 @@ func (a *attempt) reviveMade(records []entryRecord) error {
 		case path != a.swaps[r.Swap].path && !below(path, a.swaps[r.Swap].path):
 			return errUnfit
 		}
-		if r.Dir && len(a.plan.files) == 0 {
-			a.plan.dirs = append(a.plan.dirs, plannedDir{path: path, top: r.Swap})
+		if r.Dir && len(a.copies.files) == 0 {
+			a.copies.dirs = append(a.copies.dirs, copiedDir{path: path, top: r.Swap})
 			continue
 		}
 		if r.Dir || !a.isCommit() {
 			return errUnfit
 		}
-		a.plan.files = append(a.plan.files, plannedFile{path: path, dir: none, top: r.Swap})
+		a.copies.files = append(a.copies.files, copiedFile{path: path, dir: none, top: r.Swap})
 	}
 	return nil
 }
@@ -181,16 +181,16 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 	if !intent {
 		return nil
 	}
-	dirs := len(a.plan.dirs)
-	if len(r.Made) != dirs+len(a.plan.files) {
+	dirs := len(a.copies.dirs)
+	if len(r.Made) != dirs+len(a.copies.files) {
 		return errUnfit
 	}
 	for i := range r.Made {
 		if i < dirs {
-			a.plan.dirs[i].created = r.Made[i].createdIn(a.mount)
+			a.copies.dirs[i].created = r.Made[i].createdIn(a.mount)
 			continue
 		}
-		f := &a.plan.files[i-dirs]
+		f := &a.copies.files[i-dirs]
 		f.created, f.Size, f.Check = r.Made[i].createdIn(a.mount), r.Made[i].Size, r.Made[i].check()
 	}
 	a.knowTops()

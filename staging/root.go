@@ -44,13 +44,13 @@ func lock(ctx context.Context, root *pathsafe.Dir, key []byte, how *locking) (*R
 	if len(key) < MinKey {
 		return nil, fail(StepBegin, "", fmt.Errorf("the journal key has %d bytes; it needs %d", len(key), MinKey))
 	}
-	own, err := dir{root, how.s}.open(pathsafe.Path{})
+	own, err := on(root, how.s).open(pathsafe.Path{})
 	if err != nil {
 		return nil, fail(StepBegin, "", err)
 	}
 	r := &Root{dir: own, key: key, s: how.s, lock: &rootLock{root: own, wait: how.wait}}
 	if err := r.lock.take(ctx, false); err != nil {
-		own.close()
+		own.Close()
 		return nil, fail(StepBegin, "", err)
 	}
 	return r, nil
@@ -99,7 +99,7 @@ func (r *Root) Leave() { r.lock.quiet = true }
 // Overtaken returns [ErrOvertaken] if the root has an attempt, running or unfinished, that
 // [Root.Unfinished] has not listed. It writes nothing.
 func (r *Root) Overtaken() error {
-	names, err := r.dir.names()
+	names, err := r.dir.Names()
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (r *Root) Overtaken() error {
 
 // Is reports whether this is the very directory.
 func (r *Root) Is(other *pathsafe.Dir) (bool, error) {
-	mine, err := r.dir.statSelf()
+	mine, err := r.dir.StatSelf()
 	if err != nil {
 		return false, err
 	}
@@ -124,5 +124,5 @@ func (r *Root) Is(other *pathsafe.Dir) (bool, error) {
 // Close gives up the lock. It stays in the root where an attempt has not ended.
 func (r *Root) Close() {
 	r.lock.release()
-	r.dir.close()
+	r.dir.Close()
 }

@@ -147,10 +147,10 @@ func TestBigFile(t *testing.T) {
 func TestSourceWithoutEnd(t *testing.T) {
 	sc := newScene(t, t.TempDir(), nil, []string{"a", "endless"}, nil)
 	before := take(t, sc.root)
-	sc.spec.files[1].Open = func() (*os.File, error) { return os.Open("/dev/zero") }
+	sc.spec.files[1].Open = func(*pathsafe.Opener) (Source, error) { return os.Open("/dev/zero") }
 	sc.hook = func(path string, n int, f io.ReaderAt) error {
-		if fi, err := f.(*os.File).Stat(); err == nil && path == "endless" && fi.Size() > sc.spec.files[1].Size+1 {
-			t.Errorf("%d bytes were copied", fi.Size())
+		if st, err := pathsafe.StatFile(f.(pathsafe.Opened)); err == nil && path == "endless" && st.Size > sc.spec.files[1].Size+1 {
+			t.Errorf("%d bytes were copied", st.Size)
 		}
 		return nil
 	}
@@ -251,12 +251,12 @@ func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
 		cancel()
 	}
 	calls := 0
-	err := run(ctx, sc.dir, sc.spec, &runner{testKey, &sysHook{hook: func(op, path string, f func() error) error {
+	err := run(ctx, sc.dir, sc.spec, &runner{testKey, hookedBy(func(op, path string, f func() error) error {
 		if calls++; calls == n {
 			cancel()
 		}
 		return f()
-	}}})
+	})})
 	if n >= firstMove {
 		if err != nil {
 			t.Errorf("cancelled before call %d, move is %d: %v", n, firstMove, err)
@@ -272,7 +272,7 @@ func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
 }
 
 // A second commit on the same root, from inside the first one.
-func TestSecondCommitIsRefused(t *testing.T) {
+func TestSecondCommitIsRejected(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	before := take(t, sc.root)
 	other := openRoot(t, sc.root)

@@ -17,7 +17,7 @@ func (a *attempt) writeManifest() error {
 		return nil
 	}
 	m := &a.swaps[0].created
-	f, err := a.stage.create(manifestStaged, ownFile)
+	f, err := a.stage.Create(manifestStaged, ownFile)
 	m.tried = !errors.Is(err, fs.ErrExist)
 	if err != nil {
 		return err
@@ -25,9 +25,9 @@ func (a *attempt) writeManifest() error {
 	err = a.writeWhole(f, m, a.manifest)
 	if err == nil {
 		a.swaps[0].fresh = m.identity(0)
-		err = a.s.syncFile(f)
+		err = a.s.SyncFile(f)
 	}
-	return errors.Join(err, a.s.closeFile(f))
+	return errors.Join(err, a.s.CloseFile(f))
 }
 
 // openPlan puts the chain manifest beside the staging directory, durably, and makes the
@@ -38,7 +38,7 @@ func (a *attempt) openPlan() *Error {
 		m := &a.swaps[0]
 		err := a.stage.rename(m.name, a.root, m.path.Base())
 		if err == nil {
-			err = errors.Join(a.stage.sync(), a.root.sync())
+			err = errors.Join(a.stage.Sync(), a.root.Sync())
 		}
 		if err != nil {
 			return fail(StepStage, m.path.String(), err)
@@ -56,7 +56,7 @@ func (a *attempt) openPlan() *Error {
 	return a.makeDirs()
 }
 
-// makeDirs makes the directories of the plan below staging. The copy of an existing directory
+// makeDirs makes the directories of the copies below staging. The copy of an existing directory
 // passes on the same group and access list as the real one, so that an entry made in it has
 // them as if it had been made at its name.
 func (a *attempt) makeDirs() *Error {
@@ -67,8 +67,8 @@ func (a *attempt) makeDirs() *Error {
 	for i := range a.swaps {
 		entered[parent(a.swaps[i].path)] = true
 	}
-	for i := range a.plan.dirs {
-		d := &a.plan.dirs[i]
+	for i := range a.copies.dirs {
+		d := &a.copies.dirs[i]
 		perm := uint32(ownDir)
 		if d.top != none {
 			perm = a.dirPerm(d.path)
@@ -89,7 +89,7 @@ func (a *attempt) makeDirs() *Error {
 
 // dress has a directory below staging give what the real one gives, or notes what a
 // new one has got.
-func (a *attempt) dress(d *plannedDir, at, real *cache) error {
+func (a *attempt) dress(d *copiedDir, at, real *cache) error {
 	made, err := at.open(d.path)
 	if err != nil {
 		return err
@@ -110,12 +110,12 @@ func (a *attempt) dress(d *plannedDir, at, real *cache) error {
 
 // writeWhole writes a file that is not a copy, and records its identity.
 func (a *attempt) writeWhole(f *os.File, m *created, data []byte) error {
-	st, err := a.s.identify(f)
+	st, err := a.s.Identify(f)
 	if err != nil {
 		return err
 	}
 	m.see(st, anySize)
-	if err := a.s.write(f, data); err != nil {
+	if err := a.s.Write(f, data); err != nil {
 		return err
 	}
 	if st.Perm&0o400 == 0 { // the umask took it, and it has to be read back
@@ -145,15 +145,15 @@ func (a *attempt) makeTrees(ctx context.Context, fill func(ctx context.Context, 
 		return nil
 	}
 	if fill == nil {
-		return fail(StepStage, "", errors.New("a tree comes, and fill is nil"))
+		return fail(StepStage, "", errors.New("New has a tree, but fill is nil"))
 	}
 	if err := ctx.Err(); err != nil {
 		return fail(StepStage, "", err)
 	}
-	if err := a.s.do("stage", a.stageName, func() error { return fill(ctx, a.news.h) }); err != nil {
+	if err := a.s.Do("stage", a.stageName, func() error { return fill(ctx, a.news.H) }); err != nil {
 		return fail(StepStage, "", err)
 	}
-	names, err := a.news.names()
+	names, err := a.news.Names()
 	if err == nil && len(names) != trees {
 		err = fmt.Errorf("staged %d entries, want %d", len(names), trees)
 	}

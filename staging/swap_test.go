@@ -7,10 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,9 @@ func TestSwappedParent(t *testing.T) {
 	plant(t, base, "root/parent/keep", "outside/keep", "root/swap -> ../outside")
 	root, outside := filepath.Join(base, "root"), filepath.Join(base, "outside")
 	before := take(t, outside)
-	stop := swapper(t, filepath.Join(root, "parent"), filepath.Join(root, "swap"))
+	stop := harness.Exchange(t, filepath.Join(root, "parent"), filepath.Join(root, "swap"), func(swaps int) {
+		time.Sleep(250 * time.Microsecond << (swaps % 6)) // a commit takes about as long, or less on a fast machine
+	})
 	done, refused, failed := 0, 0, 0
 	rounds, source := sample.Of(100, 200, 5000), swapSource(t)
 	for i := 0; i < rounds || (i < 4000 && (done < 10 || refused < 10)); i++ {
@@ -109,7 +112,7 @@ func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path 
 	file := func(name string) fileAt {
 		return fileAt{Path: mustParse(t, name), File: File{
 			Size: 1, SHA256: sha256.Sum256([]byte("x")), Perm: 0o644, ModTime: modTime,
-			Open:  func() (*os.File, error) { return os.Open(source) },
+			Open:  func(*pathsafe.Opener) (Source, error) { return os.Open(source) },
 			Check: func(context.Context, io.ReaderAt) error { return nil },
 		}}
 	}
@@ -117,7 +120,7 @@ func swappedCommit(t *testing.T, root, source string, i int, hook func(op, path 
 		files:     []fileAt{file(fmt.Sprintf("parent/f%d", i)), file(fmt.Sprintf("parent/n%d/f", i))},
 		artifacts: []artifactAt{{Path: mustParse(t, fmt.Sprintf("parent/r%d", i)), Artifact: Artifact{[]byte("r"), 0o644}}},
 		workers:   1,
-	}, &runner{testKey, &sysHook{hook: hook}})
+	}, &runner{testKey, hookedBy(hook)})
 }
 
 // swapSource makes the source of every file of the commits.
@@ -126,31 +129,4 @@ func swapSource(t *testing.T) string {
 	source := filepath.Join(t.TempDir(), "source")
 	must(t, os.WriteFile(source, []byte("x"), 0o600))
 	return source
-}
-
-func swapper(t *testing.T, a, b string) (stop func() int) {
-	t.Helper()
-	quit := make(chan struct{})
-	swaps := 0
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-quit:
-				return
-			default:
-			}
-			if err := unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE); err != nil {
-				t.Error(err)
-				return
-			}
-			time.Sleep(250 * time.Microsecond << (swaps % 6)) // a commit takes about as long, or less on a fast machine
-			swaps++
-		}
-	})
-	return func() int {
-		close(quit)
-		wg.Wait()
-		return swaps
-	}
 }

@@ -4,97 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"runtime"
 	"strconv"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
 
-// A sysHook wraps all system calls of this package: every call that can fail goes through do,
-// so that a test can make each of them fail.
-type sysHook struct {
-	hook func(op, path string, f func() error) error
-}
-
-func (s *sysHook) do(op, path string, f func() error) error {
-	if s.hook == nil {
-		return f()
-	}
-	return s.hook(op, path, f)
-}
+// A sysHook wraps all system calls of this package.
+type sysHook struct{ sys.Hook }
 
 // A dir is a directory handle whose calls go through the hook.
 type dir struct {
-	h *pathsafe.Dir
+	sys.Dir
 	s *sysHook
 }
 
-// close has no error: nothing is written through the handle of a directory.
-func (d dir) close() {
-	if d.h != nil {
-		_ = d.h.Close()
-	}
-}
+func on(h *pathsafe.Dir, s *sysHook) dir { return dir{sys.Dir{H: h, Hook: &s.Hook}, s} }
 
 // open returns the directory p beneath d, or another handle on d itself for
 // the zero path.
-func (d dir) open(p pathsafe.Path) (sub dir, err error) {
-	sub.s = d.s
-	err = d.s.do("open directory", p.String(), func() error {
-		sub.h, err = d.h.OpenParent(p, depth(p))
+func (d dir) open(p pathsafe.Path) (dir, error) {
+	var sub *pathsafe.Dir
+	err := d.s.Do("open directory", p.String(), func() (err error) {
+		sub, err = d.H.OpenParent(p, depth(p))
 		return err
 	})
-	return sub, err
-}
-
-func (d dir) stat(name string) (st pathsafe.Stat, err error) {
-	err = d.s.do("stat", name, func() error {
-		st, err = d.h.Lstat(name)
-		return err
-	})
-	return st, err
-}
-
-func (d dir) statSelf() (st pathsafe.Stat, err error) {
-	err = d.s.do("stat", ".", func() error {
-		st, err = d.h.Stat()
-		return err
-	})
-	return st, err
+	return on(sub, d.s), err
 }
 
 // statBelow describes the directory p beneath d, d itself for the zero path.
 func (d dir) statBelow(p pathsafe.Path) (st pathsafe.Stat, err error) {
 	if p == (pathsafe.Path{}) {
-		return d.statSelf()
+		return d.StatSelf()
 	}
-	err = d.s.do("stat", p.String(), func() error {
-		st, err = d.h.StatPath(p, pathsafe.LinksBeneath)
+	err = d.s.Do("stat", p.String(), func() error {
+		st, err = d.H.StatPath(p, pathsafe.LinksBeneath)
 		return err
 	})
 	return st, err
 }
 
 func (d dir) survey(p pathsafe.Path) (site pathsafe.Site, err error) {
-	err = d.s.do("survey", p.String(), func() error {
-		site, err = d.h.Survey(p)
+	err = d.s.Do("survey", p.String(), func() error {
+		site, err = d.H.Survey(p)
 		return err
 	})
 	return site, err
 }
 
-func (d dir) mkdir(name string, perm uint32) error {
-	return d.s.do("make directory", name, func() error { return d.h.Mkdir(name, perm) })
-}
-
 // mkdirOwn makes a directory that only this user enters.
 func (d dir) mkdirOwn(name string) error {
-	if err := d.mkdir(name, ownDir); err != nil {
+	if err := d.Mkdir(name, ownDir); err != nil {
 		return err
 	}
 	_, err := d.unbarred(name)
@@ -104,16 +69,16 @@ func (d dir) mkdirOwn(name string) error {
 // unbarred describes the directory name of d, after it has let its owner in if it did
 // not.
 func (d dir) unbarred(name string) (pathsafe.Stat, error) {
-	st, err := d.stat(name)
+	st, err := d.Stat(name)
 	if err != nil || st.Perm&ownDir == ownDir {
 		return st, err
 	}
 	wanted := st.Perm | ownDir
-	err = d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, wanted) })
+	err = d.s.Do("set mode", name, func() error { return d.H.ChmodDir(name, wanted) })
 	if err != nil {
 		return st, err
 	}
-	st, err = d.stat(name)
+	st, err = d.Stat(name)
 	if err == nil && st.Perm != wanted {
 		err = fmt.Errorf("mode %04o could not be set", wanted)
 	}
@@ -123,8 +88,8 @@ func (d dir) unbarred(name string) (pathsafe.Stat, error) {
 // access returns the access of d.
 func (d dir) access() (access, error) {
 	var got pathsafe.Access
-	err := d.s.do("read access", d.h.Name(), func() (err error) {
-		got, err = d.h.Access()
+	err := d.s.Do("read access", d.H.Name(), func() (err error) {
+		got, err = d.H.Access()
 		return err
 	})
 	return accessOf(got), err
@@ -133,50 +98,46 @@ func (d dir) access() (access, error) {
 // bequeathLike makes d pass on the same access to new entries as a directory with the given
 // access.
 func (d dir) bequeathLike(like access) error {
-	return d.s.do("set access", d.h.Name(), func() error { return d.h.BequeathLike(like.Value()) })
+	return d.s.Do("set access", d.H.Name(), func() error { return d.H.BequeathLike(like.Value()) })
 }
 
-func (d dir) create(name string, perm uint32) (f *os.File, err error) {
-	err = d.s.do("create", name, func() error {
-		f, err = d.h.Create(name, perm)
+func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err error) {
+	err = d.s.Do("open", p.String(), func() error {
+		f, st, err = d.H.OpenRegular(p, pathsafe.LinksBeneath)
+		return err
+	})
+	return f, st, err
+}
+
+// createFile is create for a file that is copied into.
+func (d dir) createFile(name string, perm uint32) (f *pathsafe.File, err error) {
+	err = d.s.Do("create", name, func() error {
+		f, err = d.H.CreateFile(name, perm)
 		return err
 	})
 	return f, err
 }
 
-func (d dir) names() (names []string, err error) {
-	err = d.s.do("list", d.h.Name(), func() error {
-		names, err = d.h.Names()
-		return err
-	})
-	return names, err
-}
-
-func (d dir) openRegular(p pathsafe.Path) (f *os.File, st pathsafe.Stat, err error) {
-	err = d.s.do("open", p.String(), func() error {
-		f, st, err = d.h.OpenRegular(p, pathsafe.LinksBeneath)
+// openNear is openRegular for files of one directory in a row.
+func (d dir) openNear(near *pathsafe.Opener, p pathsafe.Path) (f *pathsafe.File, st pathsafe.Stat, err error) {
+	err = d.s.Do("open", p.String(), func() error {
+		f, st, err = near.OpenRegular(d.H, p, pathsafe.LinksBeneath)
 		return err
 	})
 	return f, st, err
 }
 
-// openFile opens the regular file name of d, through no link, and waits for no lease.
-func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
-	err = d.s.do("open", name, func() error {
-		f, st, err = d.h.OpenNow(name)
-		return err
-	})
-	return f, st, err
-}
+// still requires the directory whose files were opened last to be where it was.
+func (d dir) still(near *pathsafe.Opener) error { return d.s.Do("look again", d.H.Name(), near.Still) }
 
 func (d dir) rename(name string, to dir, newName string) error {
-	return d.s.do("rename", name, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
+	return d.s.Do("rename", name, func() error { return d.H.RenameNoReplace(name, to.H, newName) })
 }
 
 // exchange swaps the entries of two names.
 func (d dir) exchange(name string, to dir, newName string) error {
 	do := func() error {
-		return d.s.do("exchange", name, func() error { return d.h.RenameExchange(name, to.h, newName) })
+		return d.s.Do("exchange", name, func() error { return d.H.RenameExchange(name, to.H, newName) })
 	}
 	return moving(do, move{d, name, to, newName}, move{to, newName, d, name})
 }
@@ -204,7 +165,7 @@ func moving(rename func() error, moves ...move) error {
 	modes := make([]uint32, len(moves))
 	opened := false
 	for i, m := range moves {
-		st, failed := m.from.stat(m.name)
+		st, failed := m.from.Stat(m.name)
 		if failed != nil || !st.Mode.IsDir() || int(st.UID) != os.Geteuid() || st.Perm&0o200 != 0 {
 			continue
 		}
@@ -231,35 +192,31 @@ func moving(rename func() error, moves ...move) error {
 
 // enter opens the directory name of d without following links. The name need not be a valid
 // path component.
-func (d dir) enter(name string) (sub dir, err error) {
-	sub.s = d.s
-	err = d.s.do("open directory", name, func() error {
-		sub.h, err = d.h.OpenDir(name)
-		return err
-	})
-	return sub, err
+func (d dir) enter(name string) (dir, error) {
+	sub, err := d.Enter(name)
+	return on(sub, d.s), err
 }
 
 // setMode sets the mode of d itself.
 func (d dir) setMode(mode uint32) error {
-	return d.s.do("set mode", d.h.Name(), func() error { return d.h.Chmod(mode) })
+	return d.s.Do("set mode", d.H.Name(), func() error { return d.H.Chmod(mode) })
 }
 
 // setTime sets the modification time of d itself.
 func (d dir) setTime(t time.Time) error {
-	return d.s.do("set times", d.h.Name(), func() error { return d.h.SetModTime(t) })
+	return d.s.Do("set times", d.H.Name(), func() error { return d.H.SetModTime(t) })
 }
 
 // chmodDir sets the mode of the directory name of d.
 func (d dir) chmodDir(name string, mode uint32) error {
-	return d.s.do("set mode", name, func() error { return d.h.ChmodDir(name, mode) })
+	return d.s.Do("set mode", name, func() error { return d.H.ChmodDir(name, mode) })
 }
 
 // metadataOf returns the metadata of the entry at a name, without following a link, and the
 // extended attributes that this user may not read.
 func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
-	err = d.s.do("read metadata", name, func() error {
-		node, err := d.h.Pin(name)
+	err = d.s.Do("read metadata", name, func() error {
+		node, err := d.H.Pin(name)
 		if err != nil {
 			return err
 		}
@@ -279,30 +236,18 @@ func (d dir) metadataOf(name string) (m Metadata, denied []LeftOut, err error) {
 
 // walk visits everything beneath d.
 func (d dir) walk(visit func(rel string, st pathsafe.Stat) error) error {
-	return d.s.do("walk", d.h.Name(), func() error { return d.h.Walk(context.Background(), visit) })
+	return d.s.Do("walk", d.H.Name(), func() error { return d.H.Walk(context.Background(), visit) })
 }
 
-func (d dir) unlink(name string) error {
-	return d.s.do("unlink", name, func() error { return d.h.Unlink(name) })
-}
-
-func (d dir) rmdir(name string) error {
-	return d.s.do("remove directory", name, func() error { return d.h.Rmdir(name) })
-}
-
-func (d dir) sync() error { return d.s.do("sync", d.h.Name(), d.h.Sync) }
-
-func (d dir) syncFS() error { return d.s.do("sync file system", d.h.Name(), d.h.SyncFS) }
-
-func (d dir) lock() error { return d.s.do("lock", d.h.Name(), d.h.TryLock) }
+func (d dir) lock() error { return d.s.Do("lock", d.H.Name(), d.H.TryLock) }
 
 // openLock opens the regular file name of d to lock it, for reading unless write is set.
 func (d dir) openLock(name string, write bool) (f *os.File, err error) {
-	err = d.s.do("open lock", name, func() error {
+	err = d.s.Do("open lock", name, func() error {
 		if write {
-			f, err = d.h.OpenToWrite(name)
+			f, err = d.H.OpenToWrite(name)
 		} else {
-			f, _, err = d.h.Open(name)
+			f, _, err = d.H.Open(name)
 		}
 		return err
 	})
@@ -312,10 +257,10 @@ func (d dir) openLock(name string, write bool) (f *os.File, err error) {
 // createLock makes the file name of d to lock it, open as openLock has it.
 func (d dir) createLock(name string, write bool) (f *os.File, err error) {
 	if write {
-		return d.create(name, ownFile)
+		return d.Create(name, ownFile)
 	}
-	err = d.s.do("create", name, func() error {
-		f, err = d.h.CreateToRead(name, ownFile)
+	err = d.s.Do("create", name, func() error {
+		f, err = d.H.CreateToRead(name, ownFile)
 		return err
 	})
 	return f, err
@@ -324,29 +269,22 @@ func (d dir) createLock(name string, write bool) (f *os.File, err error) {
 // grantWriters makes a file accessible to the users who may create names in d, and to no
 // others.
 func (d dir) grantWriters(f *os.File) error {
-	return d.s.do("set access", f.Name(), func() error { return d.h.GrantWriters(f) })
+	return d.s.Do("set access", f.Name(), func() error { return d.H.GrantWriters(f) })
 }
 
 // Calls on files that Run makes.
 
-func (s *sysHook) write(f *os.File, data []byte) error {
-	return s.do("write", f.Name(), func() error {
-		_, err := f.Write(data)
-		return pathsafe.NoSpace(f, len(data), err)
-	})
-}
-
 // clone shares the blocks of src with dst, where the file system can.
-func (s *sysHook) clone(dst, src *os.File) error {
-	return s.do("clone", dst.Name(), func() error {
+func (s *sysHook) clone(dst *pathsafe.File, src Source) error {
+	return s.Do("clone", dst.Name(), func() error {
 		return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd()))
 	})
 }
 
 // copy appends at most n bytes of src to dst, inside the kernel where it can.
-func (s *sysHook) copy(dst, src *os.File, n int64) (done int64, err error) {
-	err = s.do("copy", dst.Name(), func() error {
-		done, err = io.Copy(dst, io.LimitReader(src, n))
+func (s *sysHook) copy(dst *pathsafe.File, src Source, n int64) (done int64, err error) {
+	err = s.Do("copy", dst.Name(), func() error {
+		done, err = dst.CopyFrom(src, n)
 		return err
 	})
 	return done, err
@@ -354,19 +292,19 @@ func (s *sysHook) copy(dst, src *os.File, n int64) (done int64, err error) {
 
 // startWriteBack makes the disk begin with n bytes at off. It promises nothing,
 // so it has no error: the sync that follows has it.
-func (s *sysHook) startWriteBack(f *os.File, off, n int64) {
-	_ = s.do("start write-back", f.Name(), func() error {
+func (s *sysHook) startWriteBack(f pathsafe.Opened, off, n int64) {
+	_ = s.Do("start write-back", f.Name(), func() error {
 		return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 	})
 }
 
-func (s *sysHook) setModTime(f *os.File, t time.Time) error {
+func (s *sysHook) setModTime(f pathsafe.Opened, t time.Time) error {
 	ts, err := unix.TimeToTimespec(t)
 	if err != nil {
 		return err
 	}
 	times := []unix.Timespec{ts, ts}
-	return s.do("set times", f.Name(), func() error {
+	return s.Do("set times", f.Name(), func() error {
 		err := unix.UtimesNanoAt(int(f.Fd()), "", times, unix.AT_EMPTY_PATH)
 		if err == unix.EINVAL { // before Linux 5.8
 			err = unix.UtimesNanoAt(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(int(f.Fd())), times, 0)
@@ -376,69 +314,57 @@ func (s *sysHook) setModTime(f *os.File, t time.Time) error {
 	})
 }
 
-func (s *sysHook) chmod(f *os.File, perm uint32) error {
-	return s.do("set mode", f.Name(), func() error { return named("set mode of", f, unix.Fchmod(int(f.Fd()), perm)) })
-}
-
-func (s *sysHook) identify(f *os.File) (st pathsafe.Stat, err error) {
-	err = s.do("stat", f.Name(), func() error {
-		st, err = pathsafe.StatFile(f)
-		return err
-	})
-	return st, err
+func (s *sysHook) chmod(f pathsafe.Opened, perm uint32) error {
+	return s.Do("set mode", f.Name(), func() error { return named("set mode of", f, unix.Fchmod(int(f.Fd()), perm)) })
 }
 
 // Calls on whatever has metadata: a file ([pathsafe.FileNode]), or a directory.
 
 func (s *sysHook) setOwner(n *pathsafe.Node, uid, gid uint32) error {
-	return s.do("set owner", n.Name(), func() error { return n.Chown(uid, gid) })
-}
-
-// xattrs returns the extended attributes, sorted by name.
-func (s *sysHook) xattrs(n *pathsafe.Node) (all []pathsafe.Xattr, err error) {
-	err = s.do("read attributes", n.Name(), func() error {
-		all, err = n.Xattrs()
-		return err
-	})
-	return all, err
+	return s.Do("set owner", n.Name(), func() error { return n.Chown(uid, gid) })
 }
 
 func (s *sysHook) setXattr(n *pathsafe.Node, x pathsafe.Xattr) error {
-	return s.do("set attribute", n.Name(), func() error { return n.SetXattr(x) })
+	return s.Do("set attribute", n.Name(), func() error { return n.SetXattr(x) })
 }
 
 func (s *sysHook) removeXattr(n *pathsafe.Node, name string) error {
-	return s.do("remove attribute", n.Name(), func() error { return n.RemoveXattr(name) })
+	return s.Do("remove attribute", n.Name(), func() error { return n.RemoveXattr(name) })
+}
+
+// accessList returns the access of a file that is described by st.
+func (s *sysHook) accessList(f pathsafe.Opened, st pathsafe.Stat) (access, error) {
+	var list string
+	err := s.Do("read access", f.Name(), func() (err error) {
+		list, err = pathsafe.AccessList(f)
+		return err
+	})
+	return accessOf(pathsafe.Access{Perm: st.Perm, GID: st.GID, ACL: list}), err
 }
 
 // access returns the access of a file.
 func (s *sysHook) access(f *os.File) (access, error) {
 	var got pathsafe.Access
-	err := s.do("read access", f.Name(), func() (err error) {
+	err := s.Do("read access", f.Name(), func() (err error) {
 		got, err = pathsafe.FileAccess(f)
 		return err
 	})
 	return accessOf(got), err
 }
 
-func (s *sysHook) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
-
 // flock locks a file, or returns pathsafe.ErrLocked at once.
 func (s *sysHook) flock(f *os.File) error {
-	return s.do("lock", f.Name(), func() error {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		runtime.KeepAlive(f)
-		if err == unix.EWOULDBLOCK {
+	return s.Do("lock", f.Name(), func() error {
+		err := sys.Lock(f)
+		if errors.Is(err, unix.EWOULDBLOCK) {
 			return pathsafe.ErrLocked
 		}
-		return named("lock", f, err)
+		return err
 	})
 }
 
-func (s *sysHook) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }
-
 // named adds the name of the call and of the file to an error.
-func named(call string, f *os.File, err error) error {
+func named(call string, f pathsafe.Opened, err error) error {
 	if err == nil {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -74,24 +73,23 @@ func ofContent(name string) bool {
 	return strings.HasPrefix(name, "trusted.overlay.") || strings.HasPrefix(name, "user.overlay.")
 }
 
-// takeOver sets the mode of a copy and, from the file that it replaces, owner, group and
+// takeOver sets the mode of a copy that replaces a file and, from that file, owner, group and
 // extended attributes, access lists too. The access list is first, since it sets permission
 // bits, which this user needs for the other attributes; the owner is last, since this user may
 // set less on a file of another user. What this user may not set is left out.
-func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
+func (c *copier) takeOver(dst *pathsafe.File, f *copiedFile) error {
 	s := &c.swaps[f.top]
-	if !s.goes {
-		return c.s.chmod(dst, f.Perm)
-	}
 	leave := func(what string, err error) error {
-		if isDenied := errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.EINVAL) || errors.Is(err, errNever); !isDenied {
-			return err
+		for _, denied := range []error{fs.ErrPermission, unix.ENOTSUP, unix.EINVAL, errNever} {
+			if errors.Is(err, denied) {
+				s.leftOut = append(s.leftOut, LeftOut{What: what, Why: err})
+				return nil
+			}
 		}
-		s.leftOut = append(s.leftOut, LeftOut{What: what, Why: err})
-		return nil
+		return err
 	}
 	node := pathsafe.FileNode(dst)
-	made, err := c.s.xattrs(node)
+	made, err := c.s.Xattrs(node)
 	if err != nil {
 		return err
 	}
@@ -109,18 +107,18 @@ func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 	}
 	f.created.taken = &taken{}
 	for _, x := range s.has.Xattrs {
-		err := error(nil)
-		switch {
-		case isList(x) || x.Name == accessListOfXFS:
+		if isList(x) || x.Name == accessListOfXFS {
 			continue
-		case ofContent(x.Name):
+		}
+		if ofContent(x.Name) {
 			err = errNever
-		case !slices.Contains(made, x):
+		} else if !slices.Contains(made, x) {
 			err = c.s.setXattr(node, x)
 		}
 		if err == nil {
 			f.created.taken.xattrs = append(f.created.taken.xattrs, x)
-		} else if err := leave(x.Name, err); err != nil {
+		}
+		if err = leave(x.Name, err); err != nil {
 			return err
 		}
 	}
@@ -130,37 +128,38 @@ func (c *copier) takeOver(dst *os.File, f *plannedFile) error {
 	if err := c.s.chmod(dst, f.Perm); err != nil {
 		return err
 	}
-	st, err := c.s.identify(dst)
-	if err == nil && st.GID != s.has.GID {
-		err = leave(ofGroup, c.s.setOwner(node, st.UID, s.has.GID))
-	}
-	if err == nil && st.UID != s.has.UID {
-		if st, err = c.s.identify(dst); err == nil {
-			err = leave(ofOwner, c.s.setOwner(node, s.has.UID, st.GID))
-		}
-	}
-	if err == nil {
-		st, err = c.s.identify(dst)
-		f.created.taken.uid = st.UID
-	}
+	f.created.taken.uid, err = c.takeOwner(dst, s.has, leave)
 	return err
 }
 
-// keeps requires a file to have the access that was set, and the metadata that it has taken
-// over.
-func (s *sysHook) keeps(f *os.File, m *created) error {
-	now, err := s.access(f)
+// takeOwner sets the group and then the owner, and returns the owner that the file has.
+func (c *copier) takeOwner(dst *pathsafe.File, has *Metadata, leave func(what string, err error) error) (uid uint32, err error) {
+	st, err := c.s.Identify(dst)
+	if err == nil && st.GID != has.GID {
+		err = leave(ofGroup, c.s.setOwner(pathsafe.FileNode(dst), st.UID, has.GID))
+	}
+	if err == nil && st.UID != has.UID {
+		if st, err = c.s.Identify(dst); err == nil {
+			err = leave(ofOwner, c.s.setOwner(pathsafe.FileNode(dst), has.UID, st.GID))
+		}
+	}
+	if err == nil {
+		st, err = c.s.Identify(dst)
+	}
+	return st.UID, err
+}
+
+// keeps requires a file, described by st, to have the access that was set, and the metadata
+// that it has taken over.
+func (s *sysHook) keeps(f pathsafe.Opened, st pathsafe.Stat, m *created) error {
+	now, err := s.accessList(f, st)
 	if err == nil {
 		err = m.keeps(now)
 	}
 	if err != nil || m.taken == nil {
 		return err
 	}
-	st, err := s.identify(f)
-	if err != nil {
-		return err
-	}
-	have, err := s.xattrs(pathsafe.FileNode(f))
+	have, err := s.Xattrs(pathsafe.FileNode(f))
 	if err != nil {
 		return err
 	}

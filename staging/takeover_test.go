@@ -104,7 +104,7 @@ func rollCall(t testing.TB, root string, inodes bool) map[string]string {
 		p := mustParse(t, name)
 		in, err := d.OpenParent(p, depth(p)-1)
 		must(t, err)
-		m, denied, err := (dir{in, &sysHook{}}).metadataOf(p.Base())
+		m, denied, err := (on(in, &sysHook{})).metadataOf(p.Base())
 		must(t, err)
 		st, err := in.Lstat(p.Base())
 		must(t, err)
@@ -401,7 +401,7 @@ func TestTakenOverIsChecked(t *testing.T) {
 // metadataText is what a file has beside its content.
 func metadataText(t testing.TB, at string) string {
 	t.Helper()
-	m, denied, err := (dir{openRoot(t, filepath.Dir(at)), &sysHook{}}).metadataOf(filepath.Base(at))
+	m, denied, err := (on(openRoot(t, filepath.Dir(at)), &sysHook{})).metadataOf(filepath.Base(at))
 	must(t, err)
 	return fmt.Sprint(m, denied)
 }

@@ -33,7 +33,7 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 		return nil, err
 	}
 	a := &attempt{
-		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, lock: r.lock, known: true, keep: c.Keep,
+		s: r.s, key: r.key, id: c.Attempt, kind: c.Kind, root: r.dir, lock: r.lock, known: true,
 		manifest: c.Manifest, dirPerm: c.dirPerm, report: c.Progress, workers: c.Workers,
 	}
 	if a.id == "" {
@@ -127,7 +127,10 @@ func (tx *Tx) Begin() error {
 	a.pin()
 	a.lock.wrote = true
 	tx.begun, tx.step = true, StepStage
-	return a.run(a.open)
+	if err := a.open(); err != nil {
+		return fail(StepStage, a.stageName, err)
+	}
+	return nil
 }
 
 // Stage makes the new entries, reads the files back and checks them, makes everything durable
@@ -173,7 +176,7 @@ type Displaced struct {
 // Displaced returns the directory in staging that holds the displaced entries, and these in
 // the order of the swaps. Other processes cannot enter it. The transaction owns the directory,
 // which is valid until Close or Abort.
-func (tx *Tx) Displaced() (*pathsafe.Dir, []Displaced) { return tx.a.olds.h, tx.a.displacedAll() }
+func (tx *Tx) Displaced() (*pathsafe.Dir, []Displaced) { return tx.a.olds.H, tx.a.displacedAll() }
 
 func (a *attempt) displacedAll() (all []Displaced) {
 	for i := range a.swaps {

@@ -134,8 +134,8 @@ func TestAbort(t *testing.T) {
 	f.is(f.after(), "asked for")
 }
 
-// TestPlanRefuses: a commit has files and then artifacts, and nothing else.
-func TestPlanRefuses(t *testing.T) {
+// TestPlanRejects: a commit has files and then artifacts, and nothing else.
+func TestPlanRejects(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	good := sc.spec.change()
 	n := len(good.Swaps)

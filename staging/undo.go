@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -15,10 +13,8 @@ import (
 )
 
 var (
-	errNoWayBack = machine.Disturbed("something else stands there now, so what stood there cannot come back")
-	errLost      = machine.Disturbed("what stood there is not in staging any more")
-	errTouched   = machine.Disturbed("somebody has changed what was put there, so it stays")
-	errCrowded   = machine.Disturbed("two things wait in staging for one name")
+	errNoWayBack = machine.Disturbed("the path is taken, so the earlier file cannot be put back")
+	errLost      = machine.Disturbed("the earlier file is no longer in staging")
 )
 
 // An undo restores the old entries. It decides by what is at each name, so it does not matter
@@ -83,7 +79,7 @@ func (a *attempt) undo() error {
 		switch err := a.enterRollingBack(); {
 		case err != nil:
 			u.note(rollingBackName, err)
-		case a.stage.h == nil: // nothing else was made
+		case a.stage.H == nil: // nothing else was made
 			u.note(a.stageName, a.removeStage())
 			u.targets()
 		default:
@@ -125,7 +121,7 @@ func (u *undo) everything() {
 		u.discardTrees()
 	}
 	u.targets()
-	if u.err() == nil && (u.keep || slices.ContainsFunc(u.swaps, func(s swapping) bool { return u.displacesForCommit(&s) })) {
+	if u.err() == nil && (!u.isCommit() || slices.ContainsFunc(u.swaps, func(s swapping) bool { return s.goes })) {
 		u.note(keepingName, u.keepRest())
 	}
 	if u.err() == nil && u.phase >= phasePrepared {
@@ -144,43 +140,34 @@ func (u *undo) everything() {
 func (u *undo) moveBack() {
 	for i := range slices.Backward(u.swaps) {
 		if s := &u.swaps[i]; s.isLast() && s.comes && u.phase >= s.since {
-			u.note(s.path.String(), u.takeBack(i))
+			u.note(s.path.String(), u.takeLast(s))
 		}
 	}
 	for _, last := range []bool{false, true} {
 		for i := range slices.Backward(u.swaps) {
-			if s := &u.swaps[i]; s.last == last && u.phase >= s.since {
-				u.note(s.path.String(), u.backAmidst(i))
+			s := &u.swaps[i]
+			if s.last != last || u.phase < s.since {
+				continue
 			}
+			var err error
+			switch {
+			case !u.isCommit():
+				err = u.back(s)
+			case s.goes:
+				err = u.reinstate(s)
+			default:
+				err = u.retract(i)
+			}
+			u.note(s.path.String(), err)
 		}
 	}
-}
-
-// takeBack takes the new entry of a swap from its name, if it is there.
-func (u *undo) takeBack(i int) error {
-	s := &u.swaps[i]
-	in, err := u.parentDir(s)
-	if err != nil {
-		return nil // back checks that
-	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
-	if err != nil || !s.fresh.is(st) {
-		return gone(err)
-	}
-	if !u.keep {
-		if err := s.untouched(in, s.path.Base()); err != nil {
-			return err
-		}
-	}
-	return u.retrieve(i, in, strconv.Itoa(i))
 }
 
 // openDirsAgain makes the directories that stay, and those to be removed that exist,
 // accessible to their owner, from the top.
 func (u *undo) openDirsAgain() {
 	for i := range slices.Backward(u.swaps) {
-		if s := &u.swaps[i]; s.isBarred() {
+		if s := &u.swaps[i]; s.isClosed() {
 			u.note(s.path.String(), u.setMode(s, s.was.Mode, s.was.Mode|0o300))
 		}
 	}
@@ -193,7 +180,9 @@ func (u *undo) openDirsAgain() {
 func (u *undo) restoreDirs() {
 	for i := range u.swaps {
 		s := &u.swaps[i]
-		u.note(s.path.String(), u.keepMode(s))
+		if s.goes && fs.FileMode(s.old.Type).IsDir() && s.was.Mode&0o300 != 0o300 { // one that was killed while it moved this may have left another mode
+			u.note(s.path.String(), errors.Join(u.setMode(s, s.was.Mode|0o200, s.was.Mode), u.setMode(s, s.was.Mode|0o300, s.was.Mode)))
+		}
 		_ = u.keepTime(s, s.live) // a wrong time stops nothing
 		u.note(s.path.String(), u.keepRemade(s))
 	}
@@ -213,8 +202,8 @@ func (u *undo) keepRemade(s *swapping) error {
 	if err != nil {
 		return gone(err)
 	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
+	defer in.Close()
+	st, err := in.Stat(s.path.Base())
 	if err != nil || s.old.is(st) || !st.Mode.IsDir() {
 		return gone(err)
 	}
@@ -222,8 +211,8 @@ func (u *undo) keepRemade(s *swapping) error {
 	if err != nil {
 		return err
 	}
-	defer again.close()
-	return errors.Join(again.give(*s.remake), again.sync())
+	defer again.Close()
+	return errors.Join(again.give(*s.remake), again.Sync())
 }
 
 // noteDir calls do for a directory that stays. One that was not changed may have been replaced
@@ -246,356 +235,6 @@ func isLink(err error) bool {
 	return errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, pathsafe.ErrEscape)
 }
 
-// keepMode restores the mode of a directory that is back: an attempt that was killed while it
-// moved the directory may have left it another mode.
-func (u *undo) keepMode(s *swapping) error {
-	if !s.goes || !fs.FileMode(s.old.Type).IsDir() || s.was.Mode&0o300 == 0o300 {
-		return nil
-	}
-	return errors.Join(u.setMode(s, s.was.Mode|0o200, s.was.Mode), u.setMode(s, s.was.Mode|0o300, s.was.Mode))
-}
-
-// backAmidst is back, retried if other processes make or remove an entry at the name between a
-// look and a move.
-func (u *undo) backAmidst(i int) (err error) {
-	for range maxFlips {
-		err = u.back(i)
-		if !u.keep || !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return err
-}
-
-// back undoes one swap.
-func (u *undo) back(i int) error {
-	s, name := &u.swaps[i], strconv.Itoa(i)
-	if u.displacesForCommit(s) {
-		return u.reinstate(s)
-	}
-	slot, was, err := u.displaced(s, name)
-	if err != nil {
-		return err
-	}
-	in, err := u.parentDir(s)
-	if err != nil {
-		return u.withoutParent(s, name, slot, err)
-	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
-	if gone(err) != nil {
-		return err
-	}
-	is := err == nil && s.fresh.is(st)
-	if u.keep && err == nil && !is {
-		if done, err := u.makeWay(s, in, slot, was, st); done || err != nil {
-			return err
-		}
-		if st, err = in.stat(s.path.Base()); gone(err) != nil {
-			return err
-		}
-	}
-	if is && s.tree && !u.keep { // otherwise entries of other processes in it would be moved with it
-		if err := s.untouched(in, s.path.Base()); err != nil {
-			return err
-		}
-	}
-	switch {
-	case slot.h == nil && s.goes && s.remake != nil && (is || err != nil):
-		return u.makeAgain(i, in, name, is)
-	case slot.h == nil && !is:
-		return nil // it was not swapped yet, or is back already
-	case slot.h == nil && s.goes && !u.keep: // else it had gone when this came
-		return errLost
-	case slot.h == nil:
-		return u.retrieve(i, in, name)
-	case err != nil:
-		return slot.shift(name, in, s.path.Base())
-	case is && !s.goes && !s.tree && !u.keep: // nothing had to make way for it
-		return fmt.Errorf("%s/%s: %w", oldsName, name, errForeign)
-	case is:
-		return u.swapBack(i, in, slot, name)
-	case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
-		return slot.unlink(name) // a crash has left it with both names
-	}
-	return errNoWayBack
-}
-
-// makeAgain makes an empty directory again that was removed in place: in a lower layer of an
-// overlay it could not be moved.
-func (u *undo) makeAgain(i int, in dir, name string, taken bool) error {
-	s := &u.swaps[i]
-	if taken {
-		if err := u.retrieve(i, in, name); err != nil {
-			return err
-		}
-	}
-	if err := in.mkdirOwn(s.path.Base()); err != nil {
-		if u.keep && errors.Is(err, fs.ErrExist) { // another process has just made it again
-			return nil
-		}
-		return err
-	}
-	return u.dressAgain(s, in)
-}
-
-// dressAgain restores the metadata of a remade directory. Moving its entries back changes its
-// time, which is therefore set again at the end.
-func (u *undo) dressAgain(s *swapping, in dir) error {
-	again, err := in.enter(s.path.Base())
-	if err != nil {
-		return err
-	}
-	defer again.close()
-	m := *s.remake
-	m.Mode |= ownDir
-	return again.give(m)
-}
-
-// makeWay moves foreign entries at a name aside, to free it for the old entry; done is true if
-// nothing is left to do.
-func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) (done bool, err error) {
-	base := s.path.Base()
-	switch {
-	case slot.h == nil && (s.remake == nil || !s.goes || st.Mode.IsDir()): // there is no entry to restore
-		return true, nil
-	case slot.h == nil:
-		return false, gone(u.setAside(in, base, s))
-	case identityOf(was) == identityOf(st) && !st.Mode.IsDir(): // a crash has left it with both names
-		return true, slot.unlink(s.name)
-	case s.old.is(st): // the old entry is back, and this one had its name
-		return true, u.setAside(slot, s.name, s)
-	}
-	err = slot.exchange(s.name, in, base)
-	if err == nil {
-		return true, u.setAside(slot, s.name, s)
-	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = u.setAside(in, base, s)
-	}
-	return false, gone(err)
-}
-
-// withoutParent handles a swap whose parent directory is missing or was replaced. That is no
-// error if no old entry must come back and no new one has stayed there; an entry that another
-// process removed with its directory is not missed, unless it is a tree.
-func (u *undo) withoutParent(s *swapping, name string, slot dir, err error) error {
-	if slot.h != nil || !isOthers(err) {
-		return err
-	}
-	if !s.tree {
-		return nil
-	}
-	if _, _, missing := u.ours(s, name); missing != nil {
-		return err
-	}
-	return nil
-}
-
-// displaced finds the entry that a swap has displaced; slot is closed if there is none. It is
-// the old entry, or one that had replaced it, or one that had replaced the new entry.
-func (u *undo) displaced(s *swapping, name string) (slot dir, was pathsafe.Stat, err error) {
-	parts := []dir{u.olds, u.news}
-	if !s.tree { // otherwise new may have other entries at that name
-		parts = parts[:1]
-	}
-	for _, in := range parts {
-		if in.h == nil {
-			continue
-		}
-		st, err := in.stat(name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && s.fresh.is(st) {
-			continue
-		}
-		if err != nil {
-			return dir{}, st, err
-		}
-		if slot.h == nil {
-			slot, was = in, st
-			continue
-		}
-		if identityOf(st) != identityOf(was) || st.Mode.IsDir() {
-			if !u.keep {
-				return dir{}, st, errCrowded
-			}
-			if err := u.setAside(in, name, s); err != nil {
-				return dir{}, st, err
-			}
-			continue
-		}
-		if err := in.unlink(name); err != nil { // a crash has left it with both names
-			return dir{}, st, err
-		}
-	}
-	return slot, was, nil
-}
-
-// retrieve takes back a new entry whose name was free before. The name could be replaced
-// between a look and a removal, so the entry is first moved out of reach of other processes,
-// and then checked again.
-func (u *undo) retrieve(i int, in dir, name string) error {
-	s, to := &u.swaps[i], u.news
-	base := s.path.Base()
-	if !s.tree {
-		to = u.olds
-	}
-	if to.h != nil {
-		if st, err := to.stat(name); err == nil && s.fresh.is(st) && !st.Mode.IsDir() {
-			return in.unlink(base) // a crash has left it with both names
-		}
-		err := in.shift(base, to, name)
-		if err == nil {
-			return u.provenNew(s, to, name, func() error {
-				err := to.shift(name, in, base)
-				if u.keep && errors.Is(err, fs.ErrExist) {
-					err = u.setAside(to, name, s)
-				}
-				return err
-			})
-		}
-		if s.tree {
-			return err
-		}
-	}
-	u.discardAt(i, in, base) // staging is gone, or full: compare and remove in place
-	return nil
-}
-
-// ours finds the new entry in staging: fs.ErrNotExist if it is not there.
-func (u *undo) ours(s *swapping, name string) (in dir, st pathsafe.Stat, err error) {
-	for _, in := range []dir{u.news, u.olds, u.trash} {
-		if in.h == nil {
-			continue
-		}
-		st, err := in.stat(name)
-		if gone(err) != nil || err == nil && s.fresh.is(st) {
-			return in, st, err
-		}
-	}
-	return dir{}, st, fs.ErrNotExist
-}
-
-// swapBack replaces the new entry by the displaced one.
-func (u *undo) swapBack(i int, in, slot dir, name string) error {
-	s := &u.swaps[i]
-	base := s.path.Base()
-	err := slot.exchange(name, in, base)
-	if err == nil {
-		return u.provenNew(s, slot, name, func() error {
-			if u.keep {
-				return u.setAside(slot, name, s)
-			}
-			return slot.exchange(name, in, base)
-		})
-	}
-	if slot == u.news || !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	if err := u.retrieve(i, in, name); err != nil {
-		return err
-	}
-	return slot.shift(name, in, base)
-}
-
-// provenNew requires an entry that was taken from a name to be the new one: otherwise another
-// process has replaced it between the look and the move, and it goes back.
-func (u *undo) provenNew(s *swapping, in dir, name string, back func() error) error {
-	st, err := in.stat(name)
-	if err != nil {
-		return err
-	}
-	if s.fresh.is(st) {
-		return nil
-	}
-	switch {
-	case u.keep:
-		return back()
-	case !s.tree:
-		return both(errForeign, back())
-	}
-	return both(errNoWayBack, back())
-}
-
-// discardTrees removes the trees that were made. After PREPARED other processes could reach
-// them: a tree that has changed stays.
-func (u *undo) discardTrees() {
-	if u.trees() == 0 {
-		return
-	}
-	if u.phase < phasePrepared {
-		if u.news.h != nil {
-			u.note(newsName, u.removeAll(u.news))
-		}
-		return
-	}
-	for i := range u.swaps {
-		if s := &u.swaps[i]; s.tree {
-			u.note(s.path.String(), u.discard(s, strconv.Itoa(i)))
-		}
-	}
-	if u.err() == nil { // a half-removed tree must not be compared again
-		u.note(trashName, errors.Join(u.news.sync(), u.olds.sync(), u.trash.sync()))
-	}
-	if u.err() == nil {
-		u.note(trashName, u.removeAll(u.trash))
-	}
-}
-
-// discard moves a new entry to the trash. If it is not in staging, it was discarded before, or
-// another process took it; if it is there twice, a crash has left it with both names.
-func (u *undo) discard(s *swapping, name string) error {
-	st, err := u.trash.stat(name)
-	if gone(err) != nil {
-		return err
-	}
-	done := err == nil && s.fresh.is(st)
-	for _, in := range []dir{u.news, u.olds} {
-		st, err := in.stat(name)
-		if gone(err) != nil {
-			return err
-		}
-		if err != nil || !s.fresh.is(st) {
-			continue
-		}
-		if done && !st.Mode.IsDir() {
-			err = in.unlink(name)
-		} else {
-			err = u.discardFrom(in, s, name)
-		}
-		if err != nil {
-			return err
-		}
-		done = true
-	}
-	return nil
-}
-
-func (u *undo) discardFrom(in dir, s *swapping, name string) error {
-	err := s.untouched(in, name)
-	if u.keep && errors.Is(err, errTouched) {
-		return nil // it is kept
-	}
-	if u.keep && err == nil && fs.FileMode(s.fresh.Type).IsRegular() {
-		open, _, openErr := in.isWritten(name)
-		if openErr != nil || open {
-			return openErr
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return in.shift(name, u.trash, name)
-}
-
-// untouched requires the new entry to be at a name, unchanged.
-func (s *swapping) untouched(in dir, name string) error {
-	now, err := fingerprint(in, name)
-	if err == nil && now != s.print {
-		err = errTouched
-	}
-	return err
-}
-
 // both is errors.Join on one line.
 func both(err, other error) error {
 	if err == nil || other == nil {
@@ -611,13 +250,13 @@ func (u *undo) targets() {
 		return
 	}
 	missing := ""
-	for i := range u.plan.files {
-		path := u.plan.files[i].path
+	for i := range u.copies.files {
+		path := u.copies.files[i].path
 		if missing != "" && strings.HasPrefix(path.String(), missing) {
 			continue // below a directory that is not there
 		}
 		missing = ""
-		if s := &u.swaps[u.plan.files[i].top]; s.goes {
+		if s := &u.swaps[u.copies.files[i].top]; s.goes {
 			u.note(path.String(), u.isBack(s))
 			continue
 		}
@@ -655,8 +294,8 @@ func (u *undo) isBack(s *swapping) error {
 	if err != nil {
 		return err
 	}
-	defer in.close()
-	st, err := in.stat(s.path.Base())
+	defer in.Close()
+	st, err := in.Stat(s.path.Base())
 	if err != nil || !s.fresh.is(st) {
 		return gone(err)
 	}
@@ -674,34 +313,29 @@ func (u *undo) noteTarget(path string, exists bool, err error) {
 // may also come from a kill, and the next session then tries to end the attempt. An error is
 // ignored, since nothing else can be done.
 func (a *attempt) halt() {
-	if a.stage.h == nil {
+	if a.stage.H == nil {
 		return
 	}
-	f, err := a.stage.create(HaltedName, ownFile)
+	f, err := a.stage.Create(HaltedName, ownFile)
 	if errors.Is(err, fs.ErrNotExist) { // another process removed the staging directory
-		f, err = a.haltAnew()
+		var anew dir
+		if err = a.root.mkdirOwn(a.stageName); err == nil {
+			anew, err = a.root.enter(a.stageName)
+		}
+		if err == nil {
+			a.stage.Close()
+			a.stage = anew
+			f, err = anew.Create(HaltedName, ownFile)
+		}
 	}
 	if err == nil {
-		_ = a.s.closeFile(f)
-		_ = a.stage.sync()
-		_ = a.root.sync()
+		_ = a.s.CloseFile(f)
+		_ = a.stage.Sync()
+		_ = a.root.Sync()
 	}
 }
 
-func (a *attempt) haltAnew() (*os.File, error) {
-	if err := a.root.mkdirOwn(a.stageName); err != nil {
-		return nil, err
-	}
-	stage, err := a.root.enter(a.stageName)
-	if err != nil {
-		return nil, err
-	}
-	a.stage.close()
-	a.stage = stage
-	return stage.create(HaltedName, ownFile)
-}
-
-// kept adds to an error where an entry is that could not be put back.
-func kept(err error, name string) error {
-	return fmt.Errorf("%w; what is left of it is kept in %q", err, name)
+// leftIn adds to an error where an entry is that could not be put back.
+func leftIn(err error, name string) error {
+	return fmt.Errorf("%w; the rest of it is kept in %q", err, name)
 }

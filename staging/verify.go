@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // verify is the end of step 4: every target, and then every new directory, is looked up again
@@ -11,22 +13,45 @@ import (
 // list; content is checked again.
 func (a *attempt) verify(ctx context.Context) *Error {
 	a.progress(PhaseVerify, 0)
-	v := &verifier{a}
-	return parallel(context.WithoutCancel(ctx), a.workers, len(a.plan.files)+len(a.plan.dirs), func() worker { return v })
+	batches := a.batches()
+	return parallel(context.WithoutCancel(ctx), a.workers, len(batches)+len(a.copies.dirs), func() worker {
+		return &verifier{attempt: a, batches: batches}
+	})
 }
 
-// A verifier is the worker of verify.
-type verifier struct{ *attempt }
+// A verifier is a worker of verify.
+type verifier struct {
+	*attempt
+	batches [][]int
+	near    pathsafe.Opener
+}
 
-func (v *verifier) close() {}
+func (v *verifier) close() { v.near.Close() }
 
+// do checks the files of a batch, which are in one directory. Its path must lead to it before
+// and after: so each file was at its own path when it was checked, as if that had been looked up
+// as a whole.
 func (v *verifier) do(ctx context.Context, turn int) *Error {
-	if turn >= len(v.plan.files) {
-		return v.dir(&v.plan.dirs[turn-len(v.plan.files)])
+	if turn >= len(v.batches) {
+		return v.dir(&v.copies.dirs[turn-len(v.batches)])
 	}
-	f := &v.plan.files[v.plan.order[turn]]
+	for _, i := range v.batches[turn] {
+		if err := v.file(ctx, &v.copies.files[i]); err != nil {
+			return err
+		}
+	}
+	err := v.root.still(&v.near)
+	v.near.Close()
+	step := StepVerify
+	if errors.Is(err, fs.ErrNotExist) {
+		step = StepMissing
+	}
+	return fail(step, v.copies.files[v.batches[turn][0]].path.String(), err)
+}
+
+func (v *verifier) file(ctx context.Context, f *copiedFile) *Error {
 	name := f.path.String()
-	got, st, err := v.root.openRegular(f.path)
+	got, st, err := v.root.openNear(&v.near, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fail(StepMissing, name, err)
 	}
@@ -37,10 +62,10 @@ func (v *verifier) do(ctx context.Context, turn int) *Error {
 	if !f.created.is(st) {
 		return fail(StepVerify, name, errReplaced)
 	}
-	if err := v.s.keeps(got, &f.created); err != nil {
+	if err := v.s.keeps(got, st, &f.created); err != nil {
 		return fail(StepVerify, name, err)
 	}
-	err = v.s.do("check", name, func() error { return f.Check(ctx, got) })
+	err = v.s.Do("check", name, func() error { return f.Check(ctx, got) })
 	if err == nil {
 		v.progress(PhaseVerify, f.Size)
 	}
@@ -48,7 +73,7 @@ func (v *verifier) do(ctx context.Context, turn int) *Error {
 }
 
 // dir checks a directory that was moved to its place.
-func (v *verifier) dir(d *plannedDir) *Error {
+func (v *verifier) dir(d *copiedDir) *Error {
 	name := d.path.String()
 	if d.top == none {
 		return nil
@@ -60,8 +85,8 @@ func (v *verifier) dir(d *plannedDir) *Error {
 	if err != nil {
 		return fail(StepVerify, name, err)
 	}
-	defer in.close()
-	st, err := in.statSelf()
+	defer in.Close()
+	st, err := in.StatSelf()
 	if err == nil && !d.created.is(st) {
 		err = errReplaced
 	}

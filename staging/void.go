@@ -10,26 +10,26 @@ import (
 // voidSuffix marks the records of a void journal.
 const voidSuffix = ".void"
 
-// setAside makes a rejected journal void. If another user has prevented the renaming of its
+// void makes a rejected journal void. If another user has prevented the renaming of its
 // records, the staging directory is renamed to a name that no longer denotes one.
-func (u *Unfinished) setAside() error {
-	err := u.a.stage.setAside(u.found.names)
-	isBarred := errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR)
-	if !isBarred {
+func (u *Unfinished) void() error {
+	err := u.a.stage.voidRecords(u.found.names)
+	isPrevented := errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrExist) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENOTDIR)
+	if !isPrevented {
 		return err
 	}
 	name, err := u.a.showAs(u.root.dir, u.Staging)
 	if err != nil {
 		return err
 	}
-	u.end.Left = kept(u.end.Left, name)
-	return u.root.dir.sync()
+	u.end.Left = leftIn(u.end.Left, name)
+	return u.root.dir.Sync()
 }
 
-// setAside makes the rejected journal of a staging directory void. Nothing is removed, since
+// voidRecords makes the rejected journal of a staging directory void. Nothing is removed, since
 // the process that made it may still need it. INTENT is renamed first, durably: without it the
 // other records cause neither an undo nor a completion.
-func (d dir) setAside(names []string) error {
+func (d dir) voidRecords(names []string) error {
 	for _, first := range []bool{true, false} {
 		for _, name := range names {
 			if !ofJournal(name) || (name == intentName) != first {
@@ -39,7 +39,7 @@ func (d dir) setAside(names []string) error {
 				return err
 			}
 		}
-		if err := d.sync(); err != nil {
+		if err := d.Sync(); err != nil {
 			return err
 		}
 	}

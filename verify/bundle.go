@@ -27,10 +27,12 @@ type Bundle struct {
 	dirPerm     fs.FileMode // of that directory
 	outputs     []output
 	dirs        []directory
+	sourceDirs  []directory // as their sources are, if dirs are signed
 	artifacts   []*keptArtifact
 
 	changes      *bundle.Changes
 	changesFault error
+	blocks       signedBlocks
 }
 
 func (e *examination) bundle() (*Bundle, error) {
@@ -51,6 +53,13 @@ func (e *examination) bundle() (*Bundle, error) {
 	}
 	if err := b.readChanges(e); err != nil {
 		return nil, err
+	}
+	if e.blocks.err != nil {
+		return nil, e.blocks.err
+	}
+	b.blocks = e.blocks
+	if table := b.blocks.table; table != nil && b.blocks.fault == nil {
+		b.signAttributes(table)
 	}
 	return b, nil
 }
@@ -83,7 +92,8 @@ func (b *Bundle) Outputs() iter.Seq[Output] {
 }
 
 // Output is one output of a verified bundle. Its properties were true of the source at the
-// moment at which its bytes were hashed.
+// moment at which its bytes were hashed; permission bits and time are those of the block table,
+// if the bundle has one.
 type Output struct {
 	bundle *Bundle
 	output *output
@@ -101,19 +111,33 @@ func (o Output) Hash() string { return digestText(&o.output.table) }
 // Digest is the SHA-256 that was signed.
 func (o Output) Digest() [sha256.Size]byte { return o.output.table.Digest() }
 
-// Perm is the source's permission bits, without set-id and sticky bits.
+// Perm is the signed permission bits, or those of the source, without set-id and sticky bits.
 func (o Output) Perm() fs.FileMode { return o.output.perm.Perm() }
+
+// SourcePerm is the permission bits of the source, which decide who may read what is said of it.
+func (o Output) SourcePerm() fs.FileMode { return o.output.source.Perm() }
 
 // IDBits is the set-user-ID and set-group-ID bits of the source, which no restore sets.
 func (o Output) IDBits() fs.FileMode { return o.output.perm & (fs.ModeSetuid | fs.ModeSetgid) }
 
-// ModTime is the source's time of last modification.
+// ModTime is the signed time of last modification, or that of the source.
 func (o Output) ModTime() time.Time { return time.Unix(o.output.sec, int64(o.output.nsec)) }
 
 // Lstat looks at the source as it is now, through no symbolic link; the error
 // is one of package pathsafe's.
 func (o Output) Lstat() (pathsafe.Stat, error) {
 	return o.bundle.project.StatPath(o.output.path, pathsafe.NoLinks)
+}
+
+// LstatNear is Lstat by an opener, for outputs in their order.
+func (o Output) LstatNear(near *pathsafe.Opener) (pathsafe.Stat, error) {
+	return near.StatPath(o.bundle.project, o.output.path, pathsafe.NoLinks)
+}
+
+// OpenNear is OpenSource by an opener, for outputs in their order.
+func (o Output) OpenNear(near *pathsafe.Opener) (*pathsafe.File, error) {
+	f, _, err := near.OpenRegular(o.bundle.project, o.output.path, pathsafe.NoLinks)
+	return f, err
 }
 
 // OpenSource opens the source as it is now, through no symbolic link. Its bytes

@@ -75,7 +75,7 @@ func (a Artifact) Open() (*Source, error) {
 }
 
 // openRunDir finds the run directory as it was found first: holding it open would cost
-// a descriptor for each bundle that anybody looks at. Nothing is opened in
+// a descriptor for each bundle that is looked at. Nothing is opened in
 // another directory that is found there: it might be one of a view that this very
 // process serves.
 func (b *Bundle) openRunDir() (*pathsafe.Dir, error) {
@@ -85,7 +85,7 @@ func (b *Bundle) openRunDir() (*pathsafe.Dir, error) {
 	}
 	st, err := dir.Stat()
 	if err == nil && (st.ID.Dev != b.dir.Dev || st.ID.Ino != b.dir.Ino) {
-		err = fmt.Errorf("run directory %q is another one now", b.at.path)
+		err = fmt.Errorf("run directory %q was replaced", b.at.path)
 	}
 	if err != nil {
 		dir.Close()

@@ -118,15 +118,15 @@ func (s *site) verify(f *folder) (b *verify.Bundle, code verify.Code) {
 	return b, verify.OK
 }
 
-// FuzzBundle changes a whole run directory and its outputs in up to 24 ways at
-// once, signs it again at times, and wants the verdict of the law, to the code.
-// What nobody has signed again is accepted only as one of the originals.
+// FuzzBundle applies up to 24 mutations to a run directory and its outputs, some of which sign it
+// again, and requires the verdict and code of the law. A run that was not signed again is accepted
+// only as one of the originals.
 func FuzzBundle(f *testing.F) {
 	tried := sample.Every(f, 16) // TestJudge tries them as well
 	if flag.Lookup("test.fuzz").Value.String() != "" {
 		tried = sample.All
 	}
-	for i, text := range programs() {
+	for i, text := range seedInputs() {
 		if tried.Has(i + 1) {
 			f.Add([]byte(text))
 		}
@@ -141,26 +141,26 @@ func FuzzBundle(f *testing.F) {
 
 func checkMutant(t testing.TB, s *site, originals []*folder, text []byte) verify.Code {
 	t.Helper()
-	m := &mutant{program: &program{text}, originals: originals}
+	m := &mutant{choices: &choices{text}, originals: originals}
 	first := m.other()
 	m.folder = folder{maps.Clone(first.entries), maps.Clone(first.outputs)}
-	m.run()
+	m.mutate()
 	want := judge(&m.folder)
 	b, code := s.verify(&m.folder)
 	if code != want.code {
-		t.Fatalf("%s, want %s: %.2000v", code, want.code, m.folder)
+		t.Fatalf("%s, want %s, after %q: %.2000v", code, want.code, m.applied, m.folder)
 	}
 	if b == nil {
 		return code
 	}
 	checkAccepted(t, b, want, &m.folder)
 	if !m.signed && !isOriginal(originals, want) {
-		t.Fatalf("accepted, and nobody has signed it: %v", m.folder)
+		t.Fatalf("accepted without a new signature, after %q: %v", m.applied, m.folder)
 	}
 	return code
 }
 
-// checkAccepted wants the bundle to say what was signed, and to hold the bytes.
+// checkAccepted requires the bundle to have the signed values and the bytes of the folder.
 func checkAccepted(t testing.TB, b *verify.Bundle, want sentence, f *folder) {
 	t.Helper()
 	if b.Root() != want.root || b.ValidatorID() != want.id || b.RunID() != "run-1" {
@@ -196,10 +196,10 @@ func isOriginal(originals []*folder, s sentence) bool {
 	return false
 }
 
-// programs are texts that begin with each of the changes, on each artifact.
-func programs() []string {
+// seedInputs are texts that begin with each of the mutations, on each artifact.
+func seedInputs() []string {
 	all := []string{"", "\x01", "\x02", "\x00\x0a\x01", "\x00\x00\x06\x01"}
-	for i := range changes {
+	for i := range bundleMutations {
 		for j := range lawOrder {
 			all = append(all, string([]byte{byte(j), byte(i), byte(j), 1, 1}))
 			all = append(all, string([]byte{0, byte(i), byte(j), 3, 2, 9, 1, 12, 0, 3, 9, 0}))
@@ -223,14 +223,14 @@ func TestJudge(t *testing.T) {
 	}
 	codes := map[verify.Code]int{}
 	tried := sample.Every(t, 8)
-	for i, text := range programs() {
+	for i, text := range seedInputs() {
 		if !tried.Has(i + 1) {
 			continue
 		}
 		codes[checkMutant(t, s, originals, []byte(text))]++
 	}
 	if t.Log(codes); len(codes) == 0 {
-		t.Error("no program was tried")
+		t.Error("no input was tried")
 	}
 	if tried != sample.All {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -17,42 +18,60 @@ func (b *Bundle) Changes() (*bundle.Changes, error) { return b.changes, b.change
 // readChanges reads the change set of a bundle that was verified. An error of this machine is
 // returned; any other one is kept for [Bundle.Changes].
 func (b *Bundle) readChanges(e *examination) error {
-	digest, named, fault := bundle.ChangesClaim(e.artifacts[bundle.TaskSpec].object)
-	err := e.run.present(bundle.ChangesFile)
+	digest, named, malformed := bundle.ChangesClaim(e.artifacts[bundle.TaskSpec].object)
+	raw, fault, err := e.run.readNamed(bundle.ChangesFile, bundle.ChangesMember, named, malformed)
+	if err != nil || fault != nil || raw == nil {
+		b.changesFault = fault
+		return err
+	}
+	if sha256.Sum256(raw) != digest {
+		fault = errors.New("its SHA-256 is not the one in constraints.changes of " + bundle.TaskSpec)
+	} else {
+		b.changes, fault = bundle.ParseChanges(raw, e.names())
+	}
+	if fault != nil {
+		b.changesFault = fmt.Errorf("%s: %w", bundle.ChangesFile, fault)
+	}
+	return nil
+}
+
+// names yields the paths of the outputs in ascending order.
+func (e *examination) names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range e.entries {
+			if !yield(e.entries[i].name) {
+				return
+			}
+		}
+	}
+}
+
+// readNamed reads a file beside the artifacts that a member of constraints in TASK_SPEC.json names,
+// and that exists only then: nil if there is neither. malformed is what is wrong with the member.
+// A fault of the file or of the member is returned apart from an error of this machine.
+func (r *Run) readNamed(file, member string, named bool, malformed error) (raw []byte, fault, err error) {
+	err = r.present(file)
 	isThere := err == nil
 	switch {
 	case err != nil && (!errors.Is(err, fs.ErrNotExist) || IsMachineFault(err)):
-		return fmt.Errorf("%s: %w", bundle.ChangesFile, err)
-	case fault != nil:
-		b.changesFault = fmt.Errorf("%s: %w", bundle.TaskSpec, fault)
-		return nil
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	case malformed != nil:
+		return nil, fmt.Errorf("%s: %w", bundle.TaskSpec, malformed), nil
 	case !isThere && !named:
-		return nil
+		return nil, nil, nil
 	case !named:
-		b.changesFault = fmt.Errorf("there is a file %s, and constraints.changes of %s does not name it", bundle.ChangesFile, bundle.TaskSpec)
-		return nil
+		return nil, fmt.Errorf("file %s exists, but constraints.%s of %s does not name it", file, member, bundle.TaskSpec), nil
 	case !isThere:
-		b.changesFault = fmt.Errorf("constraints.changes of %s names the file %s, which is missing", bundle.TaskSpec, bundle.ChangesFile)
-		return nil
+		return nil, fmt.Errorf("constraints.%s of %s names the file %s, which is missing", member, bundle.TaskSpec, file), nil
 	}
-	raw, _, err := e.run.readRaw(bundle.ChangesFile)
-	if IsMachineFault(err) {
-		return fmt.Errorf("%s: %w", bundle.ChangesFile, err)
+	raw, _, err = r.readRaw(file)
+	switch {
+	case IsMachineFault(err):
+		return nil, nil, fmt.Errorf("%s: %w", file, err)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", file, err), nil
+	case raw == nil:
+		raw = []byte{}
 	}
-	if err == nil && sha256.Sum256(raw) != digest {
-		err = errors.New("its SHA-256 is not the one in constraints.changes of " + bundle.TaskSpec)
-	}
-	if err == nil {
-		b.changes, err = bundle.ParseChanges(raw, func(yield func(string) bool) {
-			for i := range b.outputs {
-				if !yield(b.outputs[i].path.String()) {
-					return
-				}
-			}
-		})
-	}
-	if err != nil {
-		b.changesFault = fmt.Errorf("%s: %w", bundle.ChangesFile, err)
-	}
-	return nil
+	return raw, nil, nil
 }

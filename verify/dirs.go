@@ -18,7 +18,7 @@ type directory struct {
 // after its own parent. The verdict is on outputs alone: a directory that is gone, or cannot
 // be read, has no permission bits.
 func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error) {
-	perm, err := project.Granted()
+	perm, err := grantedRoot(project)
 	if IsMachineFault(err) {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error)
 			if err != nil {
 				return nil, err
 			}
-			perm, err := project.GrantedPath(path, pathsafe.LinksUnder)
+			perm, err := grantedPath(project, path)
 			if IsMachineFault(err) {
 				return nil, err
 			}
@@ -52,6 +52,23 @@ func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error)
 	return found, nil
 }
 
+// publicDir is what a directory of a run without a project root grants.
+const publicDir = 0o755
+
+func grantedRoot(project *pathsafe.Dir) (uint32, error) {
+	if project == nil {
+		return publicDir, nil
+	}
+	return project.Granted()
+}
+
+func grantedPath(project *pathsafe.Dir, path pathsafe.Path) (uint32, error) {
+	if project == nil {
+		return publicDir, nil
+	}
+	return project.GrantedPath(path, pathsafe.LinksUnder)
+}
+
 func granted(perm uint32, err error) fs.FileMode {
 	if err != nil {
 		return 0
@@ -60,10 +77,21 @@ func granted(perm uint32, err error) fs.FileMode {
 }
 
 // Dirs yields the parent directories of the outputs, each after its own parent, and their
-// permission bits when the outputs were read. The first is the project root, with the path "".
-func (b *Bundle) Dirs() iter.Seq2[string, fs.FileMode] {
+// permission bits: the signed ones, or those when the outputs were read. The first is the project
+// root, with the path "", whose bits are never signed.
+func (b *Bundle) Dirs() iter.Seq2[string, fs.FileMode] { return yieldDirs(b.dirs) }
+
+// SourceDirs are the same with the permission bits when the outputs were read.
+func (b *Bundle) SourceDirs() iter.Seq2[string, fs.FileMode] {
+	if b.sourceDirs == nil {
+		return yieldDirs(b.dirs)
+	}
+	return yieldDirs(b.sourceDirs)
+}
+
+func yieldDirs(dirs []directory) iter.Seq2[string, fs.FileMode] {
 	return func(yield func(string, fs.FileMode) bool) {
-		for _, d := range b.dirs {
+		for _, d := range dirs {
 			if !yield(d.path, d.perm) {
 				return
 			}

@@ -389,7 +389,7 @@ func TestEd25519InBundles(t *testing.T) {
 			}
 		}
 	}
-	if total := counts.log(t); total < sample.Of(40, 500, 500) {
+	if total := counts.log(t); total < sample.Of(25, 500, 500) {
 		t.Errorf("only %d bundles", total)
 	}
 	if tried != sample.All {

@@ -38,26 +38,35 @@ type Gated struct {
 	hashes HashesFault
 	paths  []string
 	bundle *Bundle
+
+	attested *Attested // in place of bundle, if outputs were not read
 }
 
 // Gate verifies one bundle for a restore. The error is a [*Reject], unless no
 // verdict was reached.
 func Gate(ctx context.Context, run *Run, watch Watch) (*Gated, error) {
-	e := examination{run: run, gate: true, watch: watch}
+	return gate(ctx, examination{run: run, gate: true, watch: watch})
+}
+
+func gate(ctx context.Context, e examination) (*Gated, error) {
 	if err := e.examine(ctx); err != nil {
 		return nil, err
 	}
-	g := &Gated{runID: run.id, proof: e.proof, hashes: e.hashes}
+	g := &Gated{runID: e.run.id, proof: e.proof, hashes: e.hashes, paths: make([]string, 0, len(e.entries))}
 	wellFormed := true
 	for i := range e.entries {
 		g.paths = append(g.paths, e.entries[i].name)
 		wellFormed = wellFormed && e.entries[i].wellFormed()
 	}
-	if wellFormed && g.proof == ProofGood && g.hashes == HashesGood {
-		var err error
-		if g.bundle, err = e.bundle(); err != nil {
-			return nil, err
-		}
+	var err error
+	switch isWhole := wellFormed && g.proof == ProofGood && g.hashes == HashesGood; {
+	case isWhole && e.attest:
+		g.attested, err = e.attested()
+	case isWhole:
+		g.bundle, err = e.bundle()
+	}
+	if err != nil {
+		return nil, err
 	}
 	return g, nil
 }
@@ -71,33 +80,30 @@ type GatedChain struct {
 // GateChain is [Gate] for a chain: the chain's own checks, then every bundle
 // in chain order.
 func GateChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, error) {
-	bundles, err := inChainOrder(runs, func(run *Run) (*Gated, error) { return Gate(ctx, run, watch) })
+	return gateChain(runs, func(run *Run) (*Gated, error) { return Gate(ctx, run, watch) })
+}
+
+func gateChain(runs []*Run, gate func(*Run) (*Gated, error)) (*GatedChain, error) {
+	bundles, err := inChainOrder(runs, gate)
 	if err != nil {
 		return nil, err
 	}
 	c := &GatedChain{bundles: bundles}
-	if !c.complete() {
-		return c, nil
+	signed := make([]*Bundle, len(bundles))
+	for i, g := range bundles {
+		switch {
+		case g.bundle != nil:
+			signed[i] = g.bundle
+		case g.attested != nil:
+			signed[i] = g.attested.signed
+		default:
+			return c, nil
+		}
 	}
-	root, err := chainRoot(c.verified())
-	if err != nil {
+	if c.root, err = chainRoot(signed); err != nil {
 		return nil, err
 	}
-	c.root = root
 	return c, nil
-}
-
-// complete reports whether every bundle was verified as a whole.
-func (c *GatedChain) complete() bool {
-	return !slices.ContainsFunc(c.bundles, func(g *Gated) bool { return g.bundle == nil })
-}
-
-func (c *GatedChain) verified() []*Bundle {
-	bundles := make([]*Bundle, len(c.bundles))
-	for i, g := range c.bundles {
-		bundles[i] = g.bundle
-	}
-	return bundles
 }
 
 // Bundles yields the bundles in chain order.
@@ -115,6 +121,9 @@ func (g *Gated) Proof() ProofFault { return g.proof }
 // Hashes is the first fault of OUTPUT_HASHES.json.
 func (g *Gated) Hashes() HashesFault { return g.hashes }
 
+// Len is the number of [Gated.Paths].
+func (g *Gated) Len() int { return len(g.paths) }
+
 // Paths yields every output path as it was signed, also ill-formed ones, in
 // ascending order of its bytes.
 func (g *Gated) Paths() iter.Seq[string] { return slices.Values(g.paths) }
@@ -123,3 +132,6 @@ func (g *Gated) Paths() iter.Seq[string] { return slices.Values(g.paths) }
 // OUTPUT_HASHES.json has a fault, or when an output path is ill formed: its
 // output was not read.
 func (g *Gated) Bundle() (*Bundle, bool) { return g.bundle, g.bundle != nil }
+
+// Attested returns the bundle of [Attest], under the same conditions.
+func (g *Gated) Attested() (*Attested, bool) { return g.attested, g.attested != nil }

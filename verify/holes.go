@@ -25,12 +25,13 @@ type sizes struct{ bytes, holes int64 }
 // looked at counts nothing: hashing finds out why.
 func survey(ctx context.Context, project *pathsafe.Dir, declared []declaration) []sizes {
 	all := make([]sizes, len(declared))
-	_ = inorder.Do(ctx, len(declared), func(i int) error { // it fails only if ctx is done
+	newOpener := func() *pathsafe.Opener { return new(pathsafe.Opener) }
+	_ = inorder.Each(ctx, 0, len(declared), newOpener, func(near *pathsafe.Opener, i int) error { // it fails only if ctx is done
 		path, err := pathsafe.Parse(declared[i].name)
 		if err != nil {
 			return nil
 		}
-		if st, err := project.StatPath(path, pathsafe.LinksUnder); err == nil && st.Mode.IsRegular() {
+		if st, err := near.StatPath(project, path, pathsafe.LinksUnder); err == nil && st.Mode.IsRegular() {
 			all[i] = sizes{st.Size, max(0, st.Size-st.Allocated)}
 		}
 		return nil
@@ -68,13 +69,13 @@ func addUp(a, b int64) int64 {
 // sparse reads a file that has holes: their zeros are not read from it. It is for one
 // reader, which reads from the beginning to the end.
 type sparse struct {
-	f    *os.File
+	f    *pathsafe.File
 	data int64 // from here on the file is queried again
 	hole int64 // the hole that ends at data begins here
 }
 
 // newSparse returns a reader of f. A file whose holes are unknown is read as a whole.
-func newSparse(f *os.File, st pathsafe.Stat) io.ReaderAt {
+func newSparse(f *pathsafe.File, st pathsafe.Stat) io.ReaderAt {
 	if st.Size <= st.Allocated {
 		return f
 	}
@@ -103,12 +104,12 @@ func (s *sparse) look(off int64) {
 	}
 	data, err := bundle.Seek(s.f, hole, unix.SEEK_DATA)
 	if err != nil { // a hole up to the end, or no hole at all
-		info, statErr := s.f.Stat()
-		if statErr != nil || info.Size() <= hole {
+		st, statErr := pathsafe.StatFile(s.f)
+		if statErr != nil || st.Size <= hole {
 			s.hole, s.data = 1<<62, 1<<62
 			return
 		}
-		data = info.Size()
+		data = st.Size
 	}
 	s.hole, s.data = hole, data
 }

@@ -90,7 +90,11 @@ func (l *Listing) Entries() iter.Seq[Entry] {
 // entry is a declaration whose form was checked.
 func (d *declaration) entry() Entry {
 	path, _ := pathsafe.Parse(d.name)
-	e := Entry{Path: path}
-	_, _ = hex.Decode(e.Digest[:], []byte(strings.TrimPrefix(d.text(), bundle.HashPrefix)))
-	return e
+	return Entry{path, d.digest()}
+}
+
+// digest is the signed hash, whose form was checked.
+func (d *declaration) digest() (digest [sha256.Size]byte) {
+	_, _ = hex.Decode(digest[:], []byte(strings.TrimPrefix(d.text(), bundle.HashPrefix)))
+	return digest
 }

@@ -107,7 +107,7 @@ func inputsAre(available map[string]bool, taskSpec canonjson.Object) *Reject {
 		case !ok:
 			return rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "an input is not a string")
 		case !available[name]:
-			reject := rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "input %.200q is no output of this run or an earlier one", name)
+			reject := rejectField(InvalidChainReference, bundle.TaskSpec, "inputs", "input %.200q is not an output of this run or an earlier one", name)
 			reject.Details["path"] = name
 			return reject
 		}

@@ -11,104 +11,134 @@ import (
 	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
-// program reads bytes as a program of changes. Every text is one; at its end
+// choices are the fuzzer's bytes, read as a sequence of choices. Every text is one; at its end
 // all numbers are 0.
-type program struct{ rest []byte }
+type choices struct{ rest []byte }
 
-func (p *program) next() int {
-	if len(p.rest) == 0 {
+func (c *choices) next() int {
+	if len(c.rest) == 0 {
 		return 0
 	}
-	n := p.rest[0]
-	p.rest = p.rest[1:]
+	n := c.rest[0]
+	c.rest = c.rest[1:]
 	return int(n)
 }
 
-func (p *program) below(n int) int { return p.next() % max(n, 1) }
+func (c *choices) below(n int) int { return c.next() % max(n, 1) }
 
-func (p *program) pick(from []string) string { return from[p.below(len(from))] }
+func (c *choices) pick(from []string) string { return from[c.below(len(from))] }
 
-// place is an offset into something of this length, at its end too.
-func (p *program) place(length int) int { return (p.next()<<8 + p.next()) % (length + 1) }
+// offset returns an offset into a text of this length; its end is one too.
+func (c *choices) offset(length int) int { return (c.next()<<8 + c.next()) % (length + 1) }
 
-// bytes are some of the program itself.
-func (p *program) bytes() string {
-	n := min(p.next()%16, len(p.rest))
-	text := string(p.rest[:n])
-	p.rest = p.rest[n:]
+// bytes returns up to 15 of the next bytes themselves.
+func (c *choices) bytes() string {
+	n := min(c.next()%16, len(c.rest))
+	text := string(c.rest[:n])
+	c.rest = c.rest[n:]
 	return text
 }
 
-// mutant is a folder that a program changes.
+// mutant is a folder to which mutations are applied.
 type mutant struct {
 	folder
-	*program
-	originals []*folder // good ones, to take from
+	*choices
+	originals []*folder // valid ones, to take parts from
+	applied   []string  // names of mutations
 	signed    bool      // it was signed again
 }
 
-// changes are what a program can do to a mutant.
-var changes = []func(*mutant){
-	(*mutant).takeArtifact, (*mutant).cut, (*mutant).insert, (*mutant).flip, (*mutant).replaceToken, (*mutant).swapTokens,
-	(*mutant).dropToken, (*mutant).doubleToken, (*mutant).swapArtifacts, (*mutant).sign, (*mutant).signPayload, (*mutant).signPayload,
-	(*mutant).changeOutput, (*mutant).addEntry, (*mutant).changeKind, (*mutant).declare, (*mutant).setField, (*mutant).takeAll,
+// bundleMutations are what can happen to a mutant. The fuzzing corpus in testdata refers to them by
+// their position: append new ones, and never change the order.
+var bundleMutations = []struct {
+	name  string
+	apply func(*mutant)
+}{
+	{"take an artifact of another run", (*mutant).takeArtifact},
+	{"cut an artifact", onArtifact(func(m *mutant, data string) string { return data[:m.offset(len(data))] })},
+	{"insert bytes", onArtifact(func(m *mutant, data string) string {
+		at := m.offset(len(data))
+		return data[:at] + m.bytes() + data[at:]
+	})},
+	{"flip bits", onArtifact(func(m *mutant, data string) string {
+		raw := []byte(data)
+		if len(raw) > 0 {
+			raw[m.offset(len(raw)-1)] ^= byte(m.next())
+		}
+		return string(raw)
+	})},
+	{"replace a token", onTokens(func(m *mutant, list []string) []string {
+		list[m.below(len(list))] = m.pick(words)
+		return list
+	})},
+	{"swap two tokens", onTokens(func(m *mutant, list []string) []string {
+		i, j := m.below(len(list)), m.below(len(list))
+		list[i], list[j] = list[j], list[i]
+		return list
+	})},
+	{"drop tokens", onTokens(func(m *mutant, list []string) []string {
+		i := m.below(len(list))
+		return slices.Delete(list, i, min(i+1+m.below(4), len(list)))
+	})},
+	{"double tokens", onTokens(func(m *mutant, list []string) []string {
+		i := m.below(len(list))
+		return slices.Insert(list, i, slices.Clone(list[i:min(i+1+m.below(4), len(list))])...)
+	})},
+	{"swap two artifacts", func(m *mutant) {
+		a, b := m.artifact(), m.artifact()
+		m.entries[a], m.entries[b] = m.entries[b], m.entries[a]
+	}},
+	{"sign everything", (*mutant).sign},
+	{"sign the payload", (*mutant).signPayload},
+	{"sign the payload", (*mutant).signPayload}, // twice as often
+	{"change an output", (*mutant).changeOutput},
+	{"add an entry", func(m *mutant) { m.entries[m.pick(extraEntries)] = node{kind: kind(m.below(3))} }},
+	{"change the kind of an artifact", (*mutant).changeKind},
+	{"declare an output", (*mutant).declare},
+	{"set a field", onArtifact((*mutant).setField)},
+	{"take all artifacts of another run", func(m *mutant) { m.entries = maps.Clone(m.other().entries) }},
 }
 
-// run carries out the program, which has an end.
-func (m *mutant) run() {
+// mutate applies up to 24 mutations, as long as there are choices.
+func (m *mutant) mutate() {
 	for range 24 {
 		if len(m.rest) == 0 {
 			return
 		}
-		changes[m.below(len(changes))](m)
+		mutation := bundleMutations[m.below(len(bundleMutations))]
+		m.applied = append(m.applied, mutation.name)
+		mutation.apply(m)
 	}
 }
 
 func (m *mutant) artifact() string { return m.pick(lawOrder) }
 
-// edit changes the content of an artifact that is a file.
-func (m *mutant) edit(change func(data string) string) {
-	name := m.artifact()
-	if n, ok := m.entries[name]; ok && n.kind == file {
-		m.entries[name] = node{file, change(n.data)}
+func (m *mutant) other() *folder { return m.originals[m.below(len(m.originals))] }
+
+// onArtifact returns a mutation that changes the content of an artifact that is a file.
+func onArtifact(change func(m *mutant, data string) string) func(*mutant) {
+	return func(m *mutant) {
+		name := m.artifact()
+		if n, ok := m.entries[name]; ok && n.kind == file {
+			m.entries[name] = node{file, change(m, n.data)}
+		}
 	}
 }
 
-func (m *mutant) other() *folder { return m.originals[m.below(len(m.originals))] }
-
-func (m *mutant) takeArtifact() {
-	name := m.artifact()
-	m.entries[name] = m.other().entries[name]
-}
-
-// takeAll takes a whole bundle, and leaves the outputs.
-func (m *mutant) takeAll() { m.entries = maps.Clone(m.other().entries) }
-
-func (m *mutant) cut() {
-	m.edit(func(data string) string { return data[:m.place(len(data))] })
-}
-
-func (m *mutant) insert() {
-	m.edit(func(data string) string {
-		at := m.place(len(data))
-		return data[:at] + m.bytes() + data[at:]
-	})
-}
-
-func (m *mutant) flip() {
-	m.edit(func(data string) string {
-		raw := []byte(data)
-		if len(raw) > 0 {
-			raw[m.place(len(raw)-1)] ^= byte(m.next())
+// onTokens returns a mutation that changes the tokens of an artifact that has some.
+func onTokens(change func(m *mutant, list []string) []string) func(*mutant) {
+	return onArtifact(func(m *mutant, data string) string {
+		if list := tokens.FindAllString(data, -1); len(list) > 0 {
+			return strings.Join(change(m, list), "")
 		}
-		return string(raw)
+		return data
 	})
 }
 
-// tokens is JSON, roughly.
+// tokens matches the tokens of JSON, roughly.
 var tokens = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s"{}\[\],:]+|[{}\[\],:]|\s+`)
 
-// words are tokens that mean something somewhere.
+// words are tokens that have a meaning in some artifact.
 var words = []string{
 	`"status"`, `"success"`, `"cmp01"`, `"pass"`, `"hashes"`, `"verified"`, `"restoration_result"`, `"proof_hash"`, `"decision"`, `"ACCEPT"`,
 	`"bundle_root"`, `"validator_id"`, `"public_key"`, `"algorithm"`, `"ed25519"`, `"payload_type"`, `"BUNDLE"`, `"signature"`, `"signed_at"`,
@@ -116,72 +146,36 @@ var words = []string{
 	`true`, `false`, `null`, `0`, `-0`, `1e2`, `1E400`, `{}`, `[]`, `{"verified":true}`, ` `, ",", ":", "{", "}", `"completed_at"`, `"caf\u00e9"`,
 }
 
-func (m *mutant) editTokens(change func(list []string) []string) {
-	m.edit(func(data string) string {
-		if list := tokens.FindAllString(data, -1); len(list) > 0 {
-			return strings.Join(change(list), "")
-		}
-		return data
-	})
-}
-
-func (m *mutant) replaceToken() {
-	m.editTokens(func(list []string) []string {
-		list[m.below(len(list))] = m.pick(words)
-		return list
-	})
-}
-
-func (m *mutant) swapTokens() {
-	m.editTokens(func(list []string) []string {
-		i, j := m.below(len(list)), m.below(len(list))
-		list[i], list[j] = list[j], list[i]
-		return list
-	})
-}
-
-func (m *mutant) dropToken() {
-	m.editTokens(func(list []string) []string {
-		i := m.below(len(list))
-		return slices.Delete(list, i, min(i+1+m.below(4), len(list)))
-	})
-}
-
-func (m *mutant) doubleToken() {
-	m.editTokens(func(list []string) []string {
-		i := m.below(len(list))
-		return slices.Insert(list, i, slices.Clone(list[i:min(i+1+m.below(4), len(list))])...)
-	})
-}
-
-func (m *mutant) swapArtifacts() {
-	a, b := m.artifact(), m.artifact()
-	m.entries[a], m.entries[b] = m.entries[b], m.entries[a]
-}
-
-// setField sets a member of an artifact, and writes the artifact anew.
-func (m *mutant) setField() {
-	m.edit(func(data string) string {
-		value, err := plainjson.Parse([]byte(m.pick(words)))
-		name, _ := plainjson.Parse([]byte(m.pick(words)))
-		tree, _ := plainjson.Parse([]byte(data))
-		if object, ok := tree.(fields); ok && err == nil {
-			text, _ := name.(string)
-			object[text] = value
-			return plainjson.Canonical(object)
-		}
-		return data
-	})
-}
-
-// The paths and the contents of outputs.
+// Paths, contents and link targets of outputs, and further entries of the run directory.
 var (
-	outputPaths = []string{"d/a", "d/b", "e", "d", "d/../e", "d//a", "/e", "e/", "", ".", "..", "d\\a", "d/\x00", "../e", "e/x", "caf\u00e9"}
-	contents    = []string{"", "aaa", "bbb", "other", strings.Repeat("long", 20_000)}
-	linkTargets = []string{"a", "b", "e", "nowhere", "/etc/passwd", ".", "../../../../../../../../etc/passwd"}
+	outputPaths  = []string{"d/a", "d/b", "e", "d", "d/../e", "d//a", "/e", "e/", "", ".", "..", "d\\a", "d/\x00", "../e", "e/x", "caf\u00e9"}
+	contents     = []string{"", "aaa", "bbb", "other", strings.Repeat("long", 20_000)}
+	linkTargets  = []string{"a", "b", "e", "nowhere", "/etc/passwd", ".", "../../../../../../../../etc/passwd"}
+	extraEntries = []string{
+		"logs", "tmp", "transcript.json", "VALIDATOR_IDENTITY2.json", "SIGNED_PAYLOAD.old.json", "SIGNATURE_.json",
+		"signature2.json", "SIGNATURE.json~", "TASK_SPEC2.json", "LOGS", "x", "SIGNATURE.jso",
+	}
 )
 
-// declare has OUTPUT_HASHES.json name an output, or forget one.
+func (m *mutant) takeArtifact() {
+	name := m.artifact()
+	m.entries[name] = m.other().entries[name]
+}
+
+// setField sets a member of an artifact that is an object.
+func (m *mutant) setField(data string) string {
+	value, err := plainjson.Parse([]byte(m.pick(words)))
+	name, _ := plainjson.Parse([]byte(m.pick(words)))
+	tree, _ := plainjson.Parse([]byte(data))
+	if object, ok := tree.(fields); ok && err == nil {
+		text, _ := name.(string)
+		object[text] = value
+		return plainjson.Canonical(object)
+	}
+	return data
+}
+
+// declare adds an output to OUTPUT_HASHES.json, or removes one.
 func (m *mutant) declare() {
 	n := m.entries[lawHashes]
 	tree, _ := plainjson.Parse([]byte(n.data))
@@ -219,16 +213,7 @@ func (m *mutant) changeOutput() {
 	}
 }
 
-// addEntry puts something more into the run directory.
-func (m *mutant) addEntry() {
-	name := m.pick([]string{
-		"logs", "tmp", "transcript.json", "VALIDATOR_IDENTITY2.json", "SIGNED_PAYLOAD.old.json", "SIGNATURE_.json",
-		"signature2.json", "SIGNATURE.json~", "TASK_SPEC2.json", "LOGS", "x", "SIGNATURE.jso",
-	})
-	m.entries[name] = node{kind: kind(m.below(3))}
-}
-
-// changeKind makes something of an artifact that is no file.
+// changeKind removes an artifact, or replaces it by an entry that is not a file.
 func (m *mutant) changeKind() {
 	name := m.artifact()
 	if k := kind(m.below(4)); k == file {
@@ -238,14 +223,14 @@ func (m *mutant) changeKind() {
 	}
 }
 
-// key is one of three, of which the good bundles have the first two.
+// key returns one of three keys; the valid bundles are signed with the first two.
 func (m *mutant) key() ed25519.PrivateKey { return keyNumber(m.below(3)) }
 
 func keyNumber(n int) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(slices.Repeat([]byte{byte(n + 1)}, ed25519.SeedSize))
 }
 
-// sign signs what stands there, as far as that has a root.
+// sign signs the current artifacts, if they have a root.
 func (m *mutant) sign() {
 	trees := map[string]fields{}
 	for _, name := range []string{lawStatus, lawHashes} {
@@ -269,7 +254,7 @@ func (f *folder) sign(root string, key ed25519.PrivateKey) {
 	f.signPayload(key)
 }
 
-// signPayload signs the payload as it stands there, whatever it says.
+// signPayload signs the payload, whatever it contains.
 func (m *mutant) signPayload() {
 	m.folder.signPayload(m.key())
 	m.signed = true

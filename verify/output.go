@@ -9,9 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
@@ -38,11 +40,16 @@ type Watch struct {
 // time depends on the key.
 var canTag = blockhash.HasInstructions()
 
-func (w Watch) newHasher() *blockhash.Hasher {
+// newHasher returns a Hasher that also records the chaining values of a block table; nil for none.
+func (w Watch) newHasher(table *blocktable.Table) *blockhash.Hasher {
+	h := blockhash.NewHasher()
 	if w.Reread && canTag {
-		return blockhash.NewTagger()
+		h = blockhash.NewTagger()
 	}
-	return blockhash.NewHasher()
+	if table != nil {
+		h.Every(table.Block())
+	}
+	return h
 }
 
 // oneAtATime keeps parallel readers from calling together.
@@ -86,11 +93,12 @@ func (d *declaration) wellFormed() bool {
 
 // output is a declared file that was read and is the one that was signed.
 type output struct {
-	path  pathsafe.Path
-	table blockhash.Table
-	perm  fs.FileMode // with the set-id bits of the source
-	nsec  int32       // with sec, the time of last modification: a time.Time takes more room
-	sec   int64
+	path   pathsafe.Path
+	table  blockhash.Table
+	source fs.FileMode // permission bits of the source
+	perm   fs.FileMode // the signed ones, or the same, with the set-id bits of the source
+	nsec   int32       // with sec, the time of last modification: a time.Time takes more room
+	sec    int64
 }
 
 // declarationsOf lists "hashes" in ascending order of the path's bytes, which is the order of
@@ -113,6 +121,7 @@ type outputPolicy struct {
 	// skipIllFormed leaves ill-formed paths to the restore.
 	skipIllFormed bool
 	watch         Watch
+	blocks        *signedBlocks // that outputs are compared with; nil for none
 }
 
 // hashOutputs reads every declared output on all cores and compares it with the signed hash.
@@ -120,18 +129,24 @@ type outputPolicy struct {
 // zero output.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declaration, policy outputPolicy) ([]output, error) {
 	policy.watch = policy.watch.oneAtATime()
+	if policy.blocks == nil {
+		policy.blocks = new(signedBlocks)
+	}
 	found := survey(ctx, project, declared)
 	policy.watch.list(found)
 	if err := checkHoles(ctx, project, declared, found); err != nil {
 		return nil, err
 	}
 	outputs := make([]output, len(declared))
-	err := inorder.Each(ctx, 0, len(declared), policy.watch.newHasher, func(h *blockhash.Hasher, i int) (err error) {
+	newReader := func() *outputReader { return &outputReader{hasher: policy.watch.newHasher(policy.blocks.table)} }
+	err := inorder.Each(ctx, 0, len(declared), newReader, func(r *outputReader, i int) (err error) {
 		d := &declared[i]
 		if policy.skipIllFormed && !d.wellFormed() {
 			return nil
 		}
-		outputs[i], err = d.read(ctx, project, h, policy.watch)
+		if outputs[i], err = d.read(ctx, project, r, policy.watch); err == nil {
+			policy.blocks.compare(i, d.name, outputs[i].table.Size(), r.hasher.Values())
+		}
 		return err
 	})
 	if err != nil {
@@ -140,26 +155,36 @@ func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declarat
 	return outputs, nil
 }
 
-// read reads one output and gives the verdict on it. A link that stays beneath
+// An outputReader is a worker of hashOutputs.
+type outputReader struct {
+	hasher *blockhash.Hasher
+	near   pathsafe.Opener
+}
+
+// Close closes the directory that is held.
+func (r *outputReader) Close() { r.near.Close() }
+
+// read reads one output and returns the verdict on it. A link that stays beneath
 // the project root is followed, an absolute one too (decisions D4 and D29).
-func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, h *blockhash.Hasher, watch Watch) (output, error) {
+func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, r *outputReader, watch Watch) (output, error) {
 	path, err := pathsafe.Parse(d.name)
 	if err != nil {
 		return output{}, d.missing(err)
 	}
-	f, st, err := project.OpenRegular(path, pathsafe.LinksUnder)
+	f, st, err := r.near.OpenRegular(project, path, pathsafe.LinksUnder)
 	if err != nil {
 		return output{}, d.missing(err)
 	}
 	defer f.Close()
-	table, err := h.Sum(ctx, blockhash.Watched(newSparse(f, st), watch.Hashed), readLimit(st.Size))
+	table, err := r.hasher.Sum(ctx, blockhash.Watched(newSparse(f, st), watch.Hashed), readLimit(st.Size))
 	if err != nil {
 		return output{}, d.missing(err)
 	}
 	if actual := digestText(&table); actual != d.text() {
 		return output{}, d.mismatch(actual)
 	}
-	return output{path, table, st.Mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid), int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
+	perm := st.Mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid)
+	return output{path, table, perm, perm, int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
 }
 
 // text is the hash as it was signed.
@@ -219,5 +244,5 @@ func (d *declaration) mismatch(actual string) error {
 
 func wellFormedHash(s string) bool {
 	digits, ok := strings.CutPrefix(s, bundle.HashPrefix)
-	return ok && isHex(digits, 64)
+	return ok && hexdigits.Are(digits, 64)
 }

@@ -105,7 +105,7 @@ func resumeValidator(hashes canonjson.Object, want string) error {
 		return reject
 	}
 	if want != "" && build != want {
-		reject := rejectField(ValidatorBuildMismatch, bundle.OutputHashes, "validator_build_id", "validator_build_id is not the one asked for")
+		reject := rejectField(ValidatorBuildMismatch, bundle.OutputHashes, "validator_build_id", "validator_build_id is not the requested one")
 		reject.Details["expected"], reject.Details["actual"] = want, build
 		return reject
 	}

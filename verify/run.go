@@ -86,7 +86,7 @@ func (r *Run) enter() error {
 	}
 	st, err := dir.Stat()
 	if err == nil && r.first != nil && (st.ID.Dev != r.first.Dev || st.ID.Ino != r.first.Ino) {
-		err = machine.Disturbed("it is another directory now")
+		err = machine.Disturbed("the directory was replaced")
 	}
 	if err != nil {
 		dir.Close()

@@ -13,6 +13,7 @@ import (
 var sealed = []reflect.Type{
 	reflect.TypeFor[verify.Bundle](), reflect.TypeFor[verify.Chain](), reflect.TypeFor[verify.Output](), reflect.TypeFor[verify.Artifact](),
 	reflect.TypeFor[verify.Gated](), reflect.TypeFor[verify.GatedChain](), reflect.TypeFor[verify.Run](),
+	reflect.TypeFor[verify.Attested](), reflect.TypeFor[verify.AttestedOutput](),
 }
 
 // TestSealed walks the types: nothing of them can be set from outside, and no
@@ -31,8 +32,8 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// givesBundles are methods that hand out sealed values.
-var givesBundles = map[string]bool{"Bundle": true, "Changes": true}
+// givesBundles are methods that hand out sealed values, or read a file anew.
+var givesBundles = map[string]bool{"Bundle": true, "Changes": true, "Attested": true, "Blocks": true, "Metadata": true}
 
 func checkMethod(t *testing.T, m reflect.Method) {
 	t.Helper()
@@ -55,7 +56,7 @@ func checkMethod(t *testing.T, m reflect.Method) {
 // isHandle: these are made anew for each caller.
 func isHandle(typ reflect.Type) bool {
 	name := typ.String()
-	return name == "*os.File" || name == "*verify.Source" || name == "*blockhash.Reader"
+	return name == "*blocktable.Reader" || name == "*blockhash.Table" || name == "*os.File" || name == "*pathsafe.File" || name == "*verify.Source" || name == "*blockhash.Reader"
 }
 
 // TestZeroValues hold nothing.
@@ -71,7 +72,17 @@ func TestZeroValues(t *testing.T) {
 	if c.Root() != "" {
 		t.Error("the zero Chain has a root")
 	}
+	var a verify.Attested
+	if table, err := a.Blocks(); a.Root() != "" || a.RunID() != "" || a.ValidatorID() != "" || a.Len() != 0 || table != nil || err != nil {
+		t.Error("the zero Attested holds something")
+	}
+	for range a.Outputs() {
+		t.Error("the zero Attested holds an output")
+	}
 	var g verify.Gated
+	if inner, ok := g.Attested(); ok || inner != nil {
+		t.Error("the zero Gated holds an attested bundle")
+	}
 	if inner, ok := g.Bundle(); ok || inner != nil || g.RunID() != "" {
 		t.Error("the zero Gated holds a bundle")
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
@@ -27,7 +28,7 @@ func (e *examination) identity(context.Context) error {
 		return rejectField(AlgorithmUnsupported, bundle.Identity, "algorithm", "algorithm is not %q", bundle.Algorithm)
 	}
 	public := textOf(o, "public_key")
-	if !isHex(public, 64) {
+	if !hexdigits.Are(public, 64) {
 		return rejectField(KeyInvalid, bundle.Identity, "public_key", "public_key is not 64 lower-case hex digits")
 	}
 	raw, _ := hex.DecodeString(public)
@@ -84,9 +85,9 @@ func signatureForm(o canonjson.Object) error {
 	switch {
 	case !fieldIs(o, "payload_type", bundle.PayloadType):
 		return rejectField(SignatureMalformed, bundle.Signature, "payload_type", "payload_type is not %q", bundle.PayloadType)
-	case !isHex(textOf(o, "signature"), 128):
+	case !hexdigits.Are(textOf(o, "signature"), 128):
 		return rejectField(SignatureMalformed, bundle.Signature, "signature", "signature is not 128 lower-case hex digits")
-	case !isHex(textOf(o, "validator_id"), 64):
+	case !hexdigits.Are(textOf(o, "validator_id"), 64):
 		return rejectField(SignatureMalformed, bundle.Signature, "validator_id", "validator_id is not 64 lower-case hex digits")
 	}
 	return nil
@@ -135,11 +136,6 @@ func textOf(o canonjson.Object, name string) string {
 	value, _ := o.Get(name)
 	text, _ := value.Text()
 	return text
-}
-
-// isHex reports whether s is n lower-case hex digits.
-func isHex(s string, n int) bool {
-	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func isHexAnyCase(s string, n int) bool {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,9 @@ type examination struct {
 	// listing is set if only the signed content is needed: outputs are not read.
 	listing bool
 
+	// attest is set if outputs are checked when they are read, and not before.
+	attest bool
+
 	// gate is set for a restore: faults that have codes of the restore are recorded here, and
 	// the examination continues.
 	gate   bool
@@ -47,9 +51,11 @@ type examination struct {
 	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
 	key       identity
 	root      string
-	entries   []declaration // the same, one by one
-	outputs   []output      // the outputs that were read
-	dirs      []directory   // on the way to them
+	entries   []declaration     // the same, one by one
+	outputs   []output          // the outputs that were read
+	dirs      []directory       // on the way to them
+	proofSum  [sha256.Size]byte // SHA-256 of PROOF.json
+	blocks    signedBlocks
 }
 
 // examine runs the ten phases in the law's order; the first failure ends it.
@@ -72,7 +78,7 @@ func (e *examination) examine(ctx context.Context) error {
 		}
 	}
 	if e.run.sealed != "" && e.root != e.run.sealed {
-		return machine.Disturbed(fmt.Sprintf("run %q: another bundle is there than the one that was sealed", e.run.id))
+		return machine.Disturbed(fmt.Sprintf("run %q: the bundle is not the one that was sealed", e.run.id))
 	}
 	return nil
 }
@@ -138,8 +144,11 @@ func (e *examination) readArtifact(name string) (artifact, error) {
 		return artifact{}, err
 	}
 	var signed []byte
-	if name == bundle.TaskSpec {
+	switch name {
+	case bundle.TaskSpec:
 		signed = slices.Clone(raw)
+	case bundle.Proof:
+		e.proofSum = sha256.Sum256(raw)
 	}
 	a, err := parseArtifact(raw)
 	a.raw = signed
@@ -273,8 +282,12 @@ func (e *examination) checkOutputs(ctx context.Context) error {
 	if !e.usable(bundle.OutputHashes) {
 		return nil
 	}
+	e.readBlocks()
+	if e.attest {
+		return e.checkAttested()
+	}
 	var err error
-	e.outputs, err = hashOutputs(ctx, e.run.project, e.entries, outputPolicy{skipIllFormed: e.gate, watch: e.watch})
+	e.outputs, err = hashOutputs(ctx, e.run.project, e.entries, outputPolicy{skipIllFormed: e.gate, watch: e.watch, blocks: &e.blocks})
 	if err != nil {
 		return err
 	}

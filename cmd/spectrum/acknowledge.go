@@ -6,41 +6,41 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// A halted root is released by a person alone, who has seen what is inconsistent
-// in it (rollback contract, sections 7.1 and 12): the statement names the root and
-// each attempt, and fits no other state.
+// A halted root is released by an operator only, after a look at what is inconsistent (rollback
+// contract, sections 7.1 and 12): the statement names the root and each attempt, and fits no other
+// state.
 
 var (
-	errUnsaid    = errors.New("nobody has said that it may stay as it is: nothing was released")
-	errSaidOther = errors.New("this is not the statement that is wanted: nothing was released")
+	errNoStatement    = errors.New("no statement was given: nothing was released")
+	errOtherStatement = errors.New("this is not the statement that is wanted: nothing was released")
 )
 
-// unsaidError is a halted root that nobody has acknowledged in the words that are
-// wanted.
-type unsaidError struct {
+// acknowledgementError is a halted root that was not acknowledged with the required statement.
+type acknowledgementError struct {
 	halted *haltedError
 	err    error
 }
 
-func (e *unsaidError) Error() string { return fmt.Sprintf("%q is halted: %v", e.halted.root, e.err) }
-func (e *unsaidError) Unwrap() error { return e.err }
+func (e *acknowledgementError) Error() string {
+	return fmt.Sprintf("%q is halted: %v", e.halted.root, e.err)
+}
+func (e *acknowledgementError) Unwrap() error { return e.err }
 
 // details are those of the halt, with the statement.
-func (e *unsaidError) details() map[string]any {
+func (e *acknowledgementError) details() map[string]any {
 	details := e.halted.details()
 	details["statement"] = e.halted.statement()
 	return details
 }
 
-func (e *unsaidError) hints() []string {
+func (e *acknowledgementError) hints() []string {
 	root := foreignOption(e.halted.root) + shellQuote(e.halted.root)
 	return []string{
 		fmt.Sprintf("look at what is named; \"spectrum recover %s\" tries again once it is out of the way", root),
@@ -48,32 +48,24 @@ func (e *unsaidError) hints() []string {
 	}
 }
 
-// attemptDigits is how much of an attempt's id a statement has.
-const attemptDigits = 8
-
-// statement is what a person has to say. It is one line of text, whatever the root
-// is called.
+// statement is what a person has to say.
 func (e *haltedError) statement() string {
-	root := e.root
-	if oneLine(root) != root {
-		root = strconv.QuoteToASCII(root)
-	}
 	if e.bar != nil {
-		return fmt.Sprintf("I have looked at %s; it stays as it is without %s.", root, e.bar.name())
+		return statement.ForRollback(e.root, e.bar.id())
 	}
 	ids := make([]string, 0, len(e.attempts))
 	for _, a := range e.attempts {
-		ids = append(ids, a.Attempt[:attemptDigits])
+		ids = append(ids, a.Attempt)
 	}
-	return fmt.Sprintf("I have looked at %s; what is left of %s stays.", root, strings.Join(ids, " and "))
+	return statement.ForAttempts(e.root, ids)
 }
 
 func (e *haltedError) names(attempt string) bool {
 	return slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Attempt == attempt })
 }
 
-// acknowledge shows what halts the root, wants the statement, and releases what it
-// names. What else has come to stand there meanwhile is not released.
+// acknowledge shows what halts the root, requires the statement, and releases the attempts that it
+// names. Attempts that were added meanwhile are not released.
 func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string, opts recoverOptions, halted *haltedError) ([]staging.Outcome, error) {
 	for i := range halted.attempts {
 		at := &halted.attempts[i]
@@ -83,7 +75,7 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 			a.tell("spectrum: %s", oneLine(line))
 		}
 	}
-	if err := a.hear(ctx, opts.statement, halted); err != nil {
+	if err := a.checkAcknowledgement(ctx, opts.statement, halted); err != nil {
 		return nil, err
 	}
 	return a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Reason: opts.reason, Acknowledge: func(attempt string, left error) (string, error) {
@@ -94,31 +86,31 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 	}})
 }
 
-// hear requires the statement that releases a halted root. One that was not given with the command
-// is asked for.
-func (a *app) hear(ctx context.Context, said string, halted *haltedError) error {
-	return a.hearWords(ctx, said, halted.statement(), func(why error) error { return &unsaidError{halted, why} })
+// checkAcknowledgement requires the statement that releases a halted root, and asks for it if it was not given with
+// the command.
+func (a *app) checkAcknowledgement(ctx context.Context, said string, halted *haltedError) error {
+	return a.checkStatement(ctx, said, halted.statement(), func(why error) error { return &acknowledgementError{halted, why} })
 }
 
-// hearWords requires a statement, which is asked for where it was not given with the command. What
-// else is said, or nothing, is the error that unsaid makes of the reason.
-func (a *app) hearWords(ctx context.Context, said, wanted string, unsaid func(error) error) error {
+// checkStatement requires a statement, and asks for it if it was not given with the command. For any
+// other answer it returns the error that unsaid makes of the reason.
+func (a *app) checkStatement(ctx context.Context, said, wanted string, wrap func(error) error) error {
 	if said == "" {
 		var err error
-		if said, err = a.askStatement(ctx, wanted, unsaid); err != nil {
+		if said, err = a.askStatement(ctx, wanted, wrap); err != nil {
 			return err
 		}
 	}
-	if strings.TrimSpace(said) != wanted {
-		return unsaid(errSaidOther)
+	if !statement.Says(said, wanted) {
+		return wrap(errOtherStatement)
 	}
 	return nil
 }
 
 // askStatement reads the statement from the terminal, where there is one.
-func (a *app) askStatement(ctx context.Context, wanted string, unsaid func(error) error) (string, error) {
+func (a *app) askStatement(ctx context.Context, wanted string, wrap func(error) error) (string, error) {
 	if a.json || !onTerminal(os.Stdin) || !onTerminal(a.stderr) {
-		return "", unsaid(errUnsaid)
+		return "", wrap(errNoStatement)
 	}
 	a.tell("spectrum: to release it, type: %s", wanted)
 	line, err := a.newPrompt("statement: ").read(ctx)
@@ -126,7 +118,7 @@ func (a *app) askStatement(ctx context.Context, wanted string, unsaid func(error
 		return "", err
 	}
 	if isRefusal(line) {
-		return "", unsaid(errUnsaid)
+		return "", wrap(errNoStatement)
 	}
 	return line, nil
 }

@@ -11,29 +11,6 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// TestStatementIsOneLine: whatever the root is called, the statement is text that
-// can be typed, that JSON can hold, and that no other root has.
-func TestStatementIsOneLine(t *testing.T) {
-	seen := map[string]string{}
-	for _, root := range []string{"/r", "/a b", "/it's", "/a\nb", `/a\nb`, "/\xff", "/\ufffd", "/\x1b[2J", "/\u202e", `"/a"`} {
-		e := &haltedError{root: root, attempts: []haltedAttempt{
-			{HaltError: &staging.HaltError{Attempt: "11111111-2222-4333-8444-555555555555", Err: errors.New("x")}},
-			{HaltError: &staging.HaltError{Attempt: "aaaaaaaa-2222-4333-8444-555555555555", Err: errors.New("x")}},
-		}}
-		said := e.statement()
-		if oneLine(said) != said || jsonText(said) != said || !strings.HasSuffix(said, "; what is left of 11111111 and aaaaaaaa stays.") {
-			t.Errorf("%q: %q", root, said)
-		}
-		if before, known := seen[said]; known {
-			t.Errorf("%q and %q have the same", before, root)
-		}
-		seen[said] = root
-		if root == "/a b" && !strings.HasPrefix(said, "I have looked at /a b; ") {
-			t.Errorf("%q", said)
-		}
-	}
-}
-
 // TestFailedRollbackIsNamed: what a commit says whose rollback has just failed
 // names the attempt and its staging directory, and nothing where it did not fail.
 func TestFailedRollbackIsNamed(t *testing.T) {

@@ -5,7 +5,7 @@ import "fmt"
 // A doneError is a fault behind a change that is complete, and stays: it is not to be tried again.
 type doneError struct {
 	done   string // what is complete
-	failed string // what could not be told of it
+	failed string // messages that could not be printed
 	stands string // short for what is complete
 	err    error
 }

@@ -45,8 +45,8 @@ func (a *app) here(text string) string {
 	return ofState.ReplaceAllStringFunc(text, func(found string) string { return strings.Replace(found, "spectrum ", named, 1) })
 }
 
-// commandLine is a command of this program, as a shell takes it, for the state
-// directory that was named to this one.
+// commandLine returns a command of this program, quoted for a shell, with the state directory of
+// this command.
 func (a *app) commandLine(words ...string) string {
 	line := []string{"spectrum"}
 	if state := a.namedState(); state != "" {
@@ -59,8 +59,15 @@ func (a *app) commandLine(words ...string) string {
 	return strings.Join(line, " ")
 }
 
+// reviewAgain is the command that makes a preview again and shows it on the whole screen.
+func (a *app) reviewAgain(origin preview.Origin, asked preview.Requested) string {
+	words := previewWords(origin, asked)
+	words[0] = "review"
+	return a.commandLine(words...)
+}
+
 // previewWords are the words of the command that makes a preview.
-func previewWords(origin preview.Origin, asked preview.Asked) []string {
+func previewWords(origin preview.Origin, asked preview.Requested) []string {
 	words := []string{"preview", "--restore-root", origin.RestoreRoot}
 	if asked.Agent != "" {
 		words = append(words, "--agent", asked.Agent)

@@ -34,7 +34,7 @@ func TestLatestPassesOverChangedRuns(t *testing.T) {
 	if got, err := os.Readlink(v.at("latest")); err != nil || got != "newer" {
 		t.Errorf("latest is %q, %v: by what nobody has signed", got, err)
 	}
-	flip(t, newer.Path(bundle.Proof), 3)
+	harness.Flip(t, newer.Path(bundle.Proof), 3)
 	harness.Eventually(t, "no run is left", func() bool {
 		_, err := os.Readlink(v.at("latest"))
 		return errors.Is(err, fs.ErrNotExist)
@@ -67,11 +67,11 @@ func TestChangedRun(t *testing.T) {
 	check(t, os.Chtimes(good.Path(bundle.Status), time.Now(), time.Now()))
 	check(t, os.Chmod(good.Path(bundle.Signature), 0o600))
 	good.WriteRaw(bundle.Identity, good.Read(bundle.Identity)) // another inode
-	flip(t, bad.Path(bundle.Status), 2)
+	harness.Flip(t, bad.Path(bundle.Status), 2)
 	for _, path := range []string{"bad/cached", "bad/d/other", "bad/.spectrum/candidate.json", "bad/RESTORE_REPORT.json"} {
 		becomesEIO(t, v.at(path))
 	}
-	flip(t, bad.Path(bundle.Status), 2) // mended: it stays as it is
+	harness.Flip(t, bad.Path(bundle.Status), 2) // mended: it stays as it is
 	for range 30 {
 		if _, err := os.ReadFile(v.at("bad/cached")); !errors.Is(err, syscall.EIO) {
 			t.Fatal(err)
@@ -107,9 +107,9 @@ func TestChangedRunIsNoticed(t *testing.T) {
 	if _, err := f.ReadAt(make([]byte, 1), 0); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, one.Path(bundle.Status), 2)
+	harness.Flip(t, one.Path(bundle.Status), 2)
 	harness.Eventually(t, "status.json says so", func() bool { return v.state("one") == "changed" })
-	flip(t, two.Path(bundle.Status), 2)
+	harness.Flip(t, two.Path(bundle.Status), 2)
 	harness.Eventually(t, "EIO for who has it open", func() bool {
 		check(t, unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)) // or the kernel answers, once it has the block
 		_, err := f.ReadAt(make([]byte, 1), 0)
@@ -148,7 +148,7 @@ func TestChangedOutputOfARun(t *testing.T) {
 	project.Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 3*blockhash.TagBlockSize/16), "small": "small"})
 	v := mountAll(t, project)
 	names(t, v.at("run-1"))
-	flip(t, filepath.Join(project.Root, "big"), blockhash.TagBlockSize+1)
+	harness.Flip(t, filepath.Join(project.Root, "big"), blockhash.TagBlockSize+1)
 	for block := range int64(3) {
 		if _, err := readBlock(t, v.at("run-1/big"), block); (err != nil) != (block == 1) || err != nil && !errors.Is(err, syscall.EIO) {
 			t.Errorf("block %d: %v", block, err)

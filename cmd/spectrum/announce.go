@@ -7,8 +7,8 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 )
 
-// listeners are those who wait to hear that the view is ready: a service
-// manager, or the process that put this one into the background.
+// listeners are the processes that wait until the view is ready: a service manager, or the process
+// that put this one into the background.
 type listeners struct {
 	manager manager
 	parent  *os.File // nil in the foreground
@@ -38,7 +38,7 @@ func (l *listeners) close() {
 	}
 }
 
-// release lets the process that waits go on.
+// release lets the waiting process continue.
 func (l *listeners) release() error {
 	if l.parent == nil {
 		return nil
@@ -51,8 +51,8 @@ func (l *listeners) release() error {
 	return err
 }
 
-// announce tells everybody that the view is ready: people and scripts first,
-// since nobody hears what a background process says after that.
+// announce reports that the view is ready, first on the terminal or to scripts: nothing else is
+// printed once the process is in the background.
 func (a *app) announce(source viewSource, view *fusemount.View, to listeners) error {
 	how := "Ctrl-C"
 	if to.parent != nil {
@@ -62,7 +62,7 @@ func (a *app) announce(source viewSource, view *fusemount.View, to listeners) er
 	where := fmt.Sprintf("%s, at %q", text, view.Path())
 	signed := ""
 	if v, ok := source.(*candidateView); ok {
-		signed = ", signed by " + a.signers(bundlesOf(v.plan))
+		signed = ", signed by " + a.signers(v.scene().Bundles())
 	}
 	a.say("mounted %s%s; %s ends it", where, signed, how)
 	fields["mountpoint"], fields["ok"] = jsonText(view.Path()), true

@@ -30,14 +30,15 @@ type app struct {
 	verbose     bool
 	noProgress  bool
 
-	barPatience time.Duration // how long work may take without a bar
-	shown       *bar          // the one that was begun last; nil is none
+	progressDelay time.Duration // how long work may take without a bar
+	shown         *bar          // the one that was begun last; nil is none
 
 	ended       []string            // what earlier commands had left and this one has ended, in words
 	endedCommit *staging.Outcome    // the last commit among that; nil for none
 	done        []string            // what else this command has done and stays, in words
 	detached    []string            // mount points of views that a rollback has ended
-	latestOf    string              // the restore root that latest is of, where the command says one
+	latestOf    string              // the restore root for latest, if the command names one
+	meant       string              // hint of a failed command, with the name that may be meant; "" for none
 	config      []config            // what "spectrum doctor" has read of config files
 	dryRun      bool                // no state directory is made
 	foreign     []fusemount.Foreign // views of other users, which a rollback leaves
@@ -52,9 +53,9 @@ func (a *app) commonFlags(root *cobra.Command) {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.projectRoot, "project-root", os.Getenv("SPECTRUM_PROJECT_ROOT"), "`directory` that output paths are relative to (SPECTRUM_PROJECT_ROOT)")
 	flags.StringVar(&a.stateDir, "state-dir", os.Getenv(stateVariable), "state `directory` (SPECTRUM_STATE_DIR; default $XDG_STATE_HOME/spectrum)")
-	flags.BoolVar(&a.json, "json", false, "print exactly one canonical JSON value on stdout")
-	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print results and errors only")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
+	flags.BoolVar(&a.json, "json", false, "print one canonical JSON value on stdout")
+	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print only results and errors")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "print more on stderr")
 	flags.BoolVar(&a.noProgress, "no-progress", false, "show no progress bar")
 }
 
@@ -75,6 +76,9 @@ func (a *app) openState() (*statedir.Dir, error) {
 	var parents *statedir.ParentsError
 	if errors.As(err, &parents) {
 		return nil, refusedHint(err, doctor.ParentsRemedy(parents.Loose[0]))
+	}
+	if _, is := errors.AsType[*statedir.ModeError](err); is {
+		return nil, refusedHint(err, fmt.Sprintf("\"chmod 700 %s\" ends that; or name another one with --state-dir DIR", shellQuote(path)))
 	}
 	if err != nil {
 		return nil, refusedHint(err, stateHint)
@@ -109,7 +113,7 @@ func (a *app) openStateApart(restoreRoot string) (*statedir.Dir, error) {
 
 // apart is an error when the state directory or the restore root is in the other.
 func apart(state, restoreRoot string) error {
-	err := overlap("state directory", state, []place{{"the restore root", restoreRoot}})
+	err := overlap("state directory", state, []reserved{{"the restore root", restoreRoot}})
 	return refusedHint(err, "name another state directory with --state-dir DIR")
 }
 
@@ -150,21 +154,21 @@ func (a *app) raw(value []byte) error {
 	return err
 }
 
-// say prints a line for people, unless they want quiet.
+// say prints a line on stdout, unless --quiet is set.
 func (a *app) say(format string, args ...any) {
 	if !a.quiet {
 		a.tell(format, args...)
 	}
 }
 
-// tell prints a line on stderr, where no bar is. When stderr is gone nobody is left to
-// be told.
+// tell prints a line on stderr, above the progress bar. If stderr cannot be written, the line is
+// lost.
 func (a *app) tell(format string, args ...any) {
 	a.bar().clear()
 	_, _ = fmt.Fprintln(a.stderr, visible.Lines(a.here(fmt.Sprintf(format, args...))))
 }
 
-// tellFew says the first of some lines, and how many more there are.
+// tellFew prints the first lines, and how many more there are.
 func (a *app) tellFew(lines []string) {
 	for _, line := range words.Few(lines, words.MaxNamed) {
 		a.tell("spectrum: %s", line)
@@ -181,7 +185,7 @@ func (v visibleWriter) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// onTerminal says whether a stream is a terminal.
+// onTerminal reports whether a stream is a terminal.
 func onTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -11,14 +11,16 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// This file is wrong usage: arguments, flags and words that are no command. What a
-// command finds out about its flags itself it says with [usage].
+// This file has the usage errors of arguments, flags and unknown commands. Commands report wrong
+// values of their own flags with [usage].
 
 // usageError is wrong usage of a command.
 type usageError struct {
 	command string   // how it is called
 	meant   []string // what may have been meant
 	next    string   // what to do, "" where the help has it
+	more    []string // what else, after next
+	noRuns  bool     // no run directory was given
 	err     error
 }
 
@@ -29,13 +31,21 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{command: cmd.CommandPath(), err: fmt.Errorf(format, args...)}
 }
 
+// withoutRuns marks wrong usage as a command without a run directory.
+func withoutRuns(err error) error {
+	if use, is := errors.AsType[*usageError](err); is {
+		use.noRuns = true
+	}
+	return err
+}
+
 func (e *usageError) hints() []string {
 	hints := []string{fmt.Sprintf("see %q", e.command+" --help")}
 	if len(e.meant) > 0 {
 		hints = append([]string{"did you mean " + strings.Join(e.meant, " or ")}, hints...)
 	}
 	if e.next != "" {
-		hints = append([]string{e.next}, hints...)
+		hints = slices.Concat([]string{e.next}, e.more, hints)
 	}
 	return hints
 }
@@ -59,6 +69,10 @@ func between(least, most int) cobra.PositionalArgs {
 		wanted = "at most " + numberOf(most, "argument")
 	}
 	return func(cmd *cobra.Command, args []string) error {
+		wanted := wanted
+		if len(args) < least && most > least {
+			wanted = "at least " + numberOf(least, "argument")
+		}
 		if n := len(args); n < least || n > most && most != unlimited {
 			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q takes %s, and got %d", cmd.CommandPath(), wanted, n), next: takes(cmd)}
 		}
@@ -66,7 +80,7 @@ func between(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// takes says what a command takes beside its name; "" for nothing.
+// takes names the arguments that a command takes; "" for none.
 func takes(cmd *cobra.Command) string {
 	if _, arguments, has := strings.Cut(cmd.Use, " "); has {
 		return "after the command: " + arguments
@@ -74,7 +88,7 @@ func takes(cmd *cobra.Command) string {
 	return ""
 }
 
-// noCommand refuses a word that is no command.
+// noCommand rejects an unknown command.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -86,8 +100,8 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return err
 }
 
-// badFlag is what the command line says that no flag can take. After a word that is
-// no command it is that word which was wrong.
+// badFlag returns the error of an unknown or malformed flag. After an unknown command it is the
+// error of that command.
 func badFlag(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return noCommand(cmd, words)
@@ -104,14 +118,25 @@ func badFlag(cmd *cobra.Command, err error) error {
 	return use
 }
 
-// asksJSON says whether --json comes after what was wrong with a command line, so
-// that nobody has read it.
+// asksJSON reports whether --json follows the error on a command line, where it was not parsed.
 func asksJSON(err error, args []string) bool {
 	var use *usageError
 	if end := slices.Index(args, "--"); end >= 0 {
 		args = args[:end]
 	}
 	return errors.As(err, &use) && slices.Contains(args, "--json")
+}
+
+// otherWords are the words of other programs for what a command does.
+var otherWords = map[string][]string{
+	"commit": {"apply", "approve"}, "log": {"history"}, "review": {"show"}, "rollback": {"revert", "undo"}, "status": {"candidates", "list"},
+}
+
+// suggestFor has the commands suggested for such words.
+func suggestFor(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.SuggestFor = otherWords[cmd.Name()]
+	}
 }
 
 // flagsLike are the flags of a command whose names are like this one, by the measure
@@ -131,8 +156,8 @@ func flagsLike(cmd *cobra.Command, name string) []string {
 // nearest is how many letters of a word may be wrong for another to be suggested.
 const nearest = 2
 
-// settle has every command of the tree, those that cobra brings too, refuse what it
-// does not take, and suggest what may have been meant.
+// settle makes every command of the tree, also those of cobra, reject arguments that it does not
+// take, and suggest similar names.
 func settle(cmd *cobra.Command) {
 	cmd.SuggestionsMinimumDistance = nearest
 	if cmd.HasSubCommands() {
@@ -151,9 +176,9 @@ func settle(cmd *cobra.Command) {
 	}
 }
 
-// noneEmpty rejects a flag with an empty text, such as that of a shell's variable which is not set:
-// that is no flag that was left out. Of an empty restore root the law has its own verdict where
-// one is previewed or committed, RESTORE_TARGET_MISSING.
+// noneEmpty rejects a flag with an empty value, such as that of an unset shell variable: it must
+// not count as omitted. A value that is itself a flag of the command is such a one, without quotes. For an empty restore root the law has its own code in previews and commits,
+// RESTORE_TARGET_MISSING.
 func noneEmpty(cmd *cobra.Command) (err error) {
 	lawful := cmd.Name() == "preview" || cmd.Name() == "commit"
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -167,17 +192,36 @@ func noneEmpty(cmd *cobra.Command) (err error) {
 		if err == nil && (len(texts) == 0 || slices.Contains(texts, "")) {
 			err = usage(cmd, "--%s is empty", f.Name)
 		}
+		if next := slices.IndexFunc(texts, func(text string) bool { return isFlagOf(cmd, text) }); err == nil && next >= 0 {
+			err = &usageError{
+				command: cmd.CommandPath(), err: fmt.Errorf("--%s has no value: the next word is %q", f.Name, texts[next]),
+				next: "if the value is that of a variable, the variable is empty",
+			}
+		}
 	})
 	return err
 }
 
-// newHelp is cobra's command, with words that are no command refused.
+// isFlagOf reports whether a word is a flag of the command: what follows a flag whose value was the
+// variable of a shell, without quotes and empty.
+func isFlagOf(cmd *cobra.Command, word string) bool {
+	name, isLong := strings.CutPrefix(word, "--")
+	return isLong && cmd.Flag(name) != nil
+}
+
+// newHelp returns cobra's help command, which rejects unknown commands.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND...]",
-		Short: "show what a command does, and its flags",
-		Args:  atLeast(0),
+		Short: "show the help of a command",
+		Long: `help shows what a command does, and its flags. "spectrum help config" describes the
+config files, and lists their keys.`,
+		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, words []string) error {
+			if slices.Equal(words, []string{"config"}) {
+				_, err := fmt.Fprint(cmd.OutOrStdout(), configHelp(cmd.Root()))
+				return err
+			}
 			about, rest, err := cmd.Root().Find(words)
 			if err == nil && about.HasSubCommands() {
 				err = noCommand(about, rest)
@@ -191,7 +235,8 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// addCompletion adds cobra's command. It knows what the root has when it is made.
+// addCompletion adds cobra's completion command. It must be called after all commands were added to
+// the root.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})

@@ -13,31 +13,33 @@ import (
 func newAudit(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "the log of what was done to restore roots",
-		Long: `audit reads the log of every commit, rollback and release in the state
-directory: what began, before anything was written, and how it ended; and what
-held a candidate back, and why no longer. Each line
-is bound to the one before it by its hash, so that a line that was changed,
-removed or moved is found. "audit verify" also holds the log against the signed
-savepoints, each of which names its commit: so it finds a log whose end was cut,
-or that was removed, and savepoints that were taken away. Each savepoint also signs
-the last entry before its commit: so a log that was written anew, with all its
-hashes, is found up to there. What came after the newest savepoint, and what somebody
-has cut from both, only a head shows that "audit verify" printed before.`,
+		Short: "show and verify the log of commits, rollbacks and releases",
+		Long: `audit reads the log of every commit, rollback and release in the state directory.
+The log records what began, before anything was written, and how it ended, and
+why a candidate was quarantined or released.
+
+Each entry contains the hash of the entry before it, so "audit verify" detects an
+entry that was changed, removed or moved. It also compares the log with the signed
+savepoints, each of which names its commit, and so detects a log whose end was cut
+off, a deleted log and deleted savepoints. Each savepoint also signs the last log
+entry before its commit, so a log that was rewritten with new hashes is detected
+up to that entry. To detect entries that were removed after the newest savepoint,
+or from the log and the savepoints together, compare the head that "audit verify"
+prints with one that it printed before.`,
 	}
 	cmd.AddCommand(
 		&cobra.Command{
 			Use:   "show",
-			Short: "print the log, one line for each event",
+			Short: "print the log, one line for each entry",
 			Args:  exactly(0),
 			RunE:  func(*cobra.Command, []string) error { return app.withLog(app.showLog) },
 		},
 		&cobra.Command{
 			Use:   "verify",
-			Short: "check that no line was changed, removed or moved, and hold the log against the savepoints",
+			Short: "check that no entry was changed, removed or moved",
 			Args:  exactly(0),
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return app.withSavepoints(func(s *savepointShelf) error { return verifyAudit(cmd.Context(), s) })
+				return app.withSavepoints(func(s *savepointCommand) error { return verifyAudit(cmd.Context(), s) })
 			},
 		})
 	return cmd

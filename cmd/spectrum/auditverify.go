@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -19,7 +19,7 @@ import (
 // that was read after the savepoints, and what is to be kept of a commit was in the
 // log before.
 type auditVerify struct {
-	*savepointShelf
+	*savepointCommand
 	log        *audit.Log
 	head       audit.Head // as it was read last
 	accepted   int        // savepoints and snapshots that the log is accepted not to bear out
@@ -27,13 +27,13 @@ type auditVerify struct {
 	retired    []audit.Savepoint // of commits that were rolled back
 }
 
-func verifyAudit(ctx context.Context, s *savepointShelf) error {
+func verifyAudit(ctx context.Context, s *savepointCommand) error {
 	log, err := openLog(s.state)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	v := &auditVerify{savepointShelf: s, log: log}
+	v := &auditVerify{savepointCommand: s, log: log}
 	before, err := v.ledger()
 	if err != nil {
 		return err
@@ -68,17 +68,17 @@ func verifyAudit(ctx context.Context, s *savepointShelf) error {
 // bornOut requires that all that is kept of what was done bears each other out. It reads every
 // manifest.
 func (v *auditVerify) bornOut(ctx context.Context) error {
-	store, err := kept.Snapshots(v.state)
+	store, err := statecheck.Snapshots(v.state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	flaws, in, err := kept.SnapshotFlaws(ctx, v.state, store, "", snapshot.Budget{Manifests: math.MaxInt64})
+	flaws, in, err := statecheck.SnapshotFlaws(ctx, v.state, store, "", snapshot.Budget{Manifests: math.MaxInt64})
 	if err != nil {
 		return err
 	}
-	flaws = slices.DeleteFunc(flaws, func(f kept.Flaw) bool { return f.IsContent })
-	more, err := kept.HistoryFlaws(ctx, v.state, "", in.Signed)
+	flaws = slices.DeleteFunc(flaws, func(f statecheck.Flaw) bool { return f.IsContent })
+	more, err := statecheck.HistoryFlaws(ctx, v.state, "", in.Signed)
 	if flaws = append(flaws, more...); err != nil || len(flaws) == 0 {
 		return err
 	}
@@ -86,7 +86,7 @@ func (v *auditVerify) bornOut(ctx context.Context) error {
 }
 
 // historyDamaged is the verdict on a history that does not hold.
-func historyDamaged(flaws []kept.Flaw) error {
+func historyDamaged(flaws []statecheck.Flaw) error {
 	first, list := flaws[0], make([]any, 0, len(flaws))
 	for _, f := range flaws {
 		list = append(list, f.Fields())
@@ -125,10 +125,9 @@ func (v *auditVerify) list() error {
 	return err
 }
 
-// unlogged are the savepoints that the log does not bear out. A commit publishes
-// its savepoint, logs its end, and removes its journal, in this order: where the
-// journal stands nothing is missing yet, and where it has just gone the log is to be
-// read again.
+// unlogged returns the savepoints without an entry in the log. A commit publishes its savepoint,
+// logs its end, and removes its journal, in this order: while the journal exists the entry may be
+// missing, and if it has just been removed the log must be read again.
 func (v *auditVerify) unlogged(now *audit.Ledger) ([]audit.Misfit, error) {
 	suspects := slices.DeleteFunc(now.Unlogged(v.savepoints), v.unfinished)
 	if len(suspects) == 0 {
@@ -143,8 +142,8 @@ func (v *auditVerify) unlogged(now *audit.Ledger) ([]audit.Misfit, error) {
 	}), nil
 }
 
-// unfinished says whether a commit has no end yet because it is under way, or was
-// killed just before.
+// unfinished reports whether a commit has no end because it is running, or was killed just before
+// it was logged.
 func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if m.Fault != audit.NotEnded && m.Fault != audit.NotCompleted {
 		return false
@@ -182,7 +181,7 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 		v.say("spectrum: the loss of %s was accepted: \"spectrum audit show\" has by whom and when", numberOf(v.accepted, "record"))
 		fields["accepted"] = v.accepted
 	}
-	return v.result(fmt.Sprintf("OK %d entries, head %s, %s", h.Sequence, h.Hash, numberOf(n, "savepoint")), fields)
+	return v.result(fmt.Sprintf("OK %s, head %s, %s", entriesText(h.Sequence), h.Hash, numberOf(n, "savepoint")), fields)
 }
 
 // rewritten is the verdict on a log that is another one than savepoints sign.
@@ -197,7 +196,7 @@ func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 	}
 	return &codedError{
 		code: codeAuditRewritten, err: err, details: v.details(misfits),
-		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; look into who may write the state directory, and keep it as it is; %s", first.Fits, kept.AcceptText(v.state, first.Root)),
+		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; check which users can write the state directory, and keep it as it is; %s", first.Fits, statecheck.AcceptText(v.state, first.Root)),
 	}
 }
 
@@ -224,11 +223,19 @@ func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	}
 	e := &codedError{
 		code: codeSavepointMissing, err: err, details: v.details(misfits),
-		hint: "savepoints were taken away: look into who may write the state directory, and keep it as it is; " + kept.AcceptText(v.state, first.Root),
+		hint: "savepoints were taken away: check which users can write the state directory, and keep it as it is; " + statecheck.AcceptText(v.state, first.Root),
 	}
 	if isCut {
 		e.code = codeAuditCut
-		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %d entries now, head %s; look into who may write the state directory, and keep it as it is; %s", v.head.Sequence, v.head.Hash, kept.AcceptText(v.state, first.Root))
+		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %s now, head %s; check which users can write the state directory, and keep it as it is; %s", entriesText(v.head.Sequence), v.head.Hash, statecheck.AcceptText(v.state, first.Root))
 	}
 	return e
+}
+
+// entriesText is a number of entries as scripts read it, without commas.
+func entriesText(n int64) string {
+	if n == 1 {
+		return "1 entry"
+	}
+	return fmt.Sprintf("%d entries", n)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -20,15 +20,15 @@ import (
 // contract, section 12). Nothing is left in the root that has to be ended.
 type barMark struct{ statedir.BarMark }
 
-// name is what a statement calls the rollback.
-func (b *barMark) name() string {
+// id is of the rollback; "" where the mark cannot be read.
+func (b *barMark) id() string {
 	if b.Err != nil {
-		return "the rollback"
+		return ""
 	}
-	return "rollback " + b.ID[:attemptDigits]
+	return b.ID
 }
 
-// what says which rollback it was, and why it could not be carried out.
+// what describes the rollback, and why it could not begin.
 func (b *barMark) what() string {
 	if b.Err != nil {
 		return fmt.Sprintf("a rollback could not be carried out; what it was is not known, since its mark cannot be read: %v; \"spectrum audit show\" has the log", b.Err)
@@ -36,7 +36,7 @@ func (b *barMark) what() string {
 	return fmt.Sprintf("the %s rollback %s of %s could not be carried out: %s", b.Kind, b.ID, b.Time.Format(time.RFC3339), b.Reason)
 }
 
-// barHint says how a mark goes that cannot be taken away.
+// barHint returns how to remove a mark that this process cannot remove.
 func barHint(e *statedir.BarError) string {
 	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", shellQuote(e.Path), shellQuote(e.Path+".bad"))
 }
@@ -62,7 +62,7 @@ func (b *barMark) fields() map[string]any {
 	return map[string]any{"id": b.ID, "kind": b.Kind, "time": b.Time.Format(time.RFC3339Nano), "why": jsonText(b.Reason)}
 }
 
-// tellBarred says that the root of a name is halted now, if a rollback has done that.
+// tellBarred reports that the root of a name is halted now, if a rollback has halted it.
 func (a *app) tellBarred(state *statedir.Dir, name string) {
 	if is, _ := state.Barred(name); is {
 		path, err := state.RootPath(name)
@@ -73,7 +73,8 @@ func (a *app) tellBarred(state *statedir.Dir, name string) {
 	}
 }
 
-// notDone says of a rollback that has failed whether the root is halted now, and returns its error.
+// notDone reports whether the root of a failed rollback is halted now, and returns the error of the
+// rollback.
 func (a *app) notDone(state *statedir.Dir, in *action.Root, err error) error {
 	if err != nil && !a.dryRun && action.IsBarring(err) {
 		a.tellBarred(state, in.Path())
@@ -84,9 +85,9 @@ func (a *app) notDone(state *statedir.Dir, in *action.Root, err error) error {
 	return haltedIn(state, in.Real(), err)
 }
 
-// unreadable logs a rollback that needs a savepoint or a snapshot which cannot be read, and halts
-// the root that this is of. Where a fault of the machine keeps even that from being known, the log
-// says what the ID is of. A dry run does neither.
+// unreadable logs a rollback whose savepoint or snapshot cannot be read, and halts the root of that
+// record. If a fault of the machine hides the root, the log has the ID only. A dry run does
+// neither.
 func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
 	event, at, named := audit.Event{Rollback: audit.Session}, "", false
 	if unread, is := errors.AsType[*action.UnreadError](why); is {
@@ -137,7 +138,7 @@ func rootByLog(state *statedir.Dir, id string) string {
 // endBar ends the halt of a root in which a rollback could not be carried out, where a person runs
 // recover: nothing is unfinished there now. While something of what is kept of it is damaged,
 // that takes a statement.
-func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []kept.Flaw) error {
+func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []statecheck.Flaw) error {
 	mark, is := state.BarOf(name)
 	if !is {
 		return nil
@@ -148,7 +149,7 @@ func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts
 		return err
 	}
 	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: name}}
-	if err := state.Unbarrable(name); err != nil { // before anybody says, or reads in the log, that it is ended
+	if err := state.Unbarrable(name); err != nil { // before the end is printed or logged
 		bar.Err = err
 		halted.err = &action.BarredError{Root: name, Err: err}
 		return halted
@@ -161,15 +162,17 @@ func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts
 			return nil
 		}
 		a.tell("spectrum: %s", oneLine(bar.what()))
-		if err := a.hear(ctx, opts.statement, halted); err != nil {
+		if err := a.checkAcknowledgement(ctx, opts.statement, halted); err != nil {
 			return err
 		}
 		reason = fmt.Sprintf("%q", halted.statement())
 	}
-	if err := logUnbarred(state, bar, name, withReason(reason, opts.reason)); err != nil {
+	log, err := openLog(state)
+	if err != nil {
 		return err
 	}
-	if err := state.Unbar(name); err != nil {
+	err = action.EndBar(log, state, action.Bar{Root: name, ID: bar.id()}, withReason(reason, opts.reason))
+	if err = errors.Join(err, log.Close()); err != nil {
 		return err
 	}
 	a.tell("spectrum: the halt is ended: %s", oneLine(bar.what()))
@@ -182,24 +185,4 @@ func withReason(logged, reason string) string {
 		return logged
 	}
 	return fmt.Sprintf("%s; %q", logged, reason)
-}
-
-// logUnbarred logs that a person has ended the halt, before it ends.
-func logUnbarred(state *statedir.Dir, bar *barMark, name, reason string) error {
-	log, err := openLog(state)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	event := audit.Event{Kind: audit.Released, Action: bar.ID, Root: name, Reason: reason}
-	if bar.Err != nil { // the last that was refused there
-		event.Action = uuid.NewString()
-		_, _ = log.Read(func(e audit.Entry) error {
-			if e.Kind == audit.RollbackRefused && audit.RootOf(e.Root) == name {
-				event.Action = e.Action
-			}
-			return nil
-		})
-	}
-	return log.Append(event)
 }

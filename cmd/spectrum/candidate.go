@@ -9,31 +9,34 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/cancelable"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
 )
 
 // candidate is the run directories of a command, opened.
 type candidate struct {
-	origin  preview.Origin // without a restore root
-	asked   preview.Asked
-	project *pathsafe.Dir // nil when there is no run
-	runs    []*verify.Run
-	reread  bool     // its content will be read through the plan
-	stuck   bool     // somebody who was left behind still reads it
-	warning string   // of its last preview; "" for none
-	shown   []string // the bundle roots that a view shows of it; nil when nobody looked
+	origin   preview.Origin // without a restore root
+	asked    preview.Requested
+	project  *pathsafe.Dir // nil without a run
+	runs     []*verify.Run
+	reread   bool           // its content will be read through the plan
+	stuck    bool           // a reader that was left behind may still use it
+	warning  string         // of its last preview; "" for none
+	unpinned preview.Signed // the signers of a savepoint's files, if its key needs a pin because of them
+	shown    []string       // the bundle roots that a view shows of it; nil if unknown
+	fetched  *box           // the project of a run that was fetched from a store; nil for none
 }
 
 // addChain adds the flag that makes a chain of one run directory.
 func addChain(cmd *cobra.Command, chain *bool) {
-	cmd.Flags().BoolVar(chain, "chain", false, "the run directories are a chain, even if there is only one")
+	cmd.Flags().BoolVar(chain, "chain", false, "treat the run directories as a chain, even if there is only one")
 }
 
 // explained adds the next step to a verdict whose cause is not in the bundle: a run directory
@@ -71,6 +74,9 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 	if len(dirs) == 0 {
 		return c, nil
 	}
+	if slices.ContainsFunc(dirs, store.IsAddress) {
+		return a.openAddress(cmd, c.origin)
+	}
 	root := a.projectRoot
 	if root == "" {
 		if root, err = projectRootOf(dirs); err != nil {
@@ -80,7 +86,7 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 	if c.origin.ProjectRoot, err = filepath.Abs(root); err != nil {
 		return nil, err
 	}
-	if c, err = reopen(cmd.Context(), c.origin); err != nil {
+	if c, err = a.reopen(cmd.Context(), c.origin); err != nil {
 		return nil, err
 	}
 	for i, run := range c.runs {
@@ -92,19 +98,23 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 // unknownProject is the error for run directories that are in no project. One that does
 // not exist is named as that: no flag makes it a run directory.
 func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
-	for _, dir := range dirs {
+	for n, dir := range dirs {
 		if err := notServed("run directory", dir); err != nil {
 			return err
 		}
 		if way, err := pathsafe.WayTo(dir); err == nil && way.Missing {
-			return &usageError{
-				command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", dir),
-				next: namesRun,
+			next := namesRun
+			if root := cmd.Flag("restore-root"); n > 0 && n == len(dirs)-1 && root != nil && !root.Changed {
+				next = fmt.Sprintf("if it is the restore root: mkdir -p %s; else %s", shellQuote(dir), namesRun)
+				if meant := nearPath(dir); meant != "" {
+					next = fmt.Sprintf("did you mean %s; %s", shellQuote(meant), next)
+				}
 			}
+			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", dir), next: next}
 		}
 	}
 	for _, dir := range dirs {
-		if isRunsDir(dir) {
+		if bundle.IsRunsDir(dir) {
 			return &usageError{
 				command: cmd.CommandPath(), err: fmt.Errorf("%q holds run directories, and is none", dir),
 				next: "name one of them: " + runsIn(dir) + "; \"spectrum mount --all\" shows all of them",
@@ -130,26 +140,21 @@ func namesRunOrRoot(cmd *cobra.Command, dir string) string {
 	if root == nil || root.Changed {
 		return namesRun
 	}
-	return fmt.Sprintf("if it is the restore root, name it with --restore-root %s; else %s", shellQuote(dir), namesRun)
+	return fmt.Sprintf("if it is the restore root, name it last, or with --restore-root %s; else %s", shellQuote(dir), namesRun)
 }
 
 // notServed is an error for a path that leads into a file system of another user.
 func notServed(what, path string) error {
 	if _, err := pathsafe.WayFrom(path); errors.Is(err, served.ErrForeign) {
-		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "copy the files elsewhere, and name the copy")
+		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "copy the files elsewhere, and use the copy")
 	}
 	return nil
-}
-
-// isRunsDir reports whether a path is that of the directory that holds the runs of a project.
-func isRunsDir(path string) bool {
-	return filepath.Base(path) == "_runs" && filepath.Base(filepath.Dir(path)) == "CONTRACTS"
 }
 
 // isInRuns reports whether a path is that of a run directory in a project.
 func isInRuns(path string) bool {
 	abs, err := filepath.Abs(path)
-	return err == nil && isRunsDir(filepath.Dir(abs))
+	return err == nil && bundle.IsRunsDir(filepath.Dir(abs))
 }
 
 // runsIn names some of the runs in a directory, for a hint.
@@ -175,9 +180,12 @@ func runsIn(path string) string {
 	return strings.Join(runs, ", ")
 }
 
-// reopen opens the candidate of a preview.
-func reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
-	return patient.Do(ctx, func() (*candidate, error) {
+// reopen opens the candidate of a preview. A run in a store is fetched.
+func (a *app) reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
+	if len(o.RunDirs) > 0 && store.IsAddress(o.RunDirs[0]) {
+		return a.fetchCandidate(ctx, o)
+	}
+	return cancelable.Do(ctx, func() (*candidate, error) {
 		c := &candidate{origin: o}
 		if err := c.open(); err != nil {
 			return nil, err
@@ -229,10 +237,13 @@ func (c *candidate) close() {
 	if c.project != nil {
 		c.project.Close()
 	}
+	if c.fetched != nil {
+		_ = c.fetched.close() // what is left of it is removed by a later command
+	}
 }
 
-// restore is the candidate as package restore wants it; the bar shows how far
-// verification has got.
+// restore returns the candidate in the form of package restore; the bar shows the progress of
+// verification.
 func (c *candidate) restore(b *bar) restore.Candidate {
 	watch := b.verifying(len(c.runs))
 	watch.Reread = c.reread
@@ -244,6 +255,13 @@ func absolute(paths []string) ([]string, error) {
 	for _, p := range paths {
 		if p == "" {
 			return nil, errors.New("the path of a run directory is empty")
+		}
+		if address, err := store.Parse(p); store.IsAddress(p) {
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, address.String())
+			continue
 		}
 		abs, err := absoluteRunDir(p)
 		if err != nil {
@@ -265,17 +283,17 @@ func absoluteRunDir(path string) (string, error) {
 
 // projectRootOf finds the directory that holds the CONTRACTS/_runs/ or
 // LAW/CONTRACTS/_runs/ of which all run directories are direct children.
+//
+// A run in a store has none: "".
 func projectRootOf(runDirs []string) (string, error) {
+	if len(runDirs) == 1 && store.IsAddress(runDirs[0]) {
+		return "", nil
+	}
 	roots := make([]string, 0, len(runDirs))
 	for _, dir := range runDirs {
-		runs := filepath.Dir(dir)
-		contracts := filepath.Dir(runs)
-		if filepath.Base(runs) != "_runs" || filepath.Base(contracts) != "CONTRACTS" {
+		root, ok := bundle.ProjectOf(dir)
+		if !ok {
 			return "", fmt.Errorf("%q is not in a CONTRACTS/_runs directory, so --project-root must be given", dir)
-		}
-		root := filepath.Dir(contracts)
-		if filepath.Base(root) == "LAW" {
-			root = filepath.Dir(root)
 		}
 		roots = append(roots, root)
 	}

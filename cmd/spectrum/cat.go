@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spf13/cobra"
 )
 
@@ -15,41 +18,51 @@ import (
 const catBuffer = 1 << 20
 
 func newCat(app *app) *cobra.Command {
-	var chain bool
+	var chain, lazy bool
 	cmd := &cobra.Command{
-		Use:   "cat [--chain] RUN_DIR... PATH | RUN_DIR... -- PATH...",
-		Short: "write files of a candidate to stdout, checked, without a mount",
+		Use:   "cat [--chain] [--lazy] RUN_DIR... PATH | RUN_DIR... -- PATH...",
+		Short: "write verified files of a candidate to stdout, without a mount",
 		Long: `cat verifies the candidate as mount does, and writes files of it to stdout, one
-after the other. Each block of 32 KiB is checked against the signed hash again
-after it was read, and only then written: at a byte that does not match cat ends
-with exit status 1, having written the blocks before it and nothing of that one.
+after the other. It checks each block of 32 KiB against the signed hash again
+before it writes it. If a block does not match, cat stops with exit status 1; it
+has then written the blocks before that one, and nothing of it.
 
-PATH is a file as "spectrum ls" lists it. The last argument is the one that is
-wanted; several are named after a "--".
+PATH is a file as "spectrum ls" lists it. With several files, put them after "--".
 
-Neither FUSE nor a mount point is needed. Contents are no JSON value: --json is
-wrong usage.`,
+With --lazy, cat verifies only the signature before, and reads the blocks of the
+signed block table; it reports how much of the candidate it has checked.
+
+On a terminal, cat escapes characters that are not printable and refuses files
+that are not text. Redirect stdout for the exact bytes.
+
+cat requires neither FUSE nor a mount point. It does not accept --json, because
+file contents are not JSON.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runDirs, paths, parted := splitPaths(cmd, args)
 			if last := len(args) - 1; !parted && last >= 0 {
 				runDirs, paths = args[:last], args[last:]
 			}
-			return unlessGone(runCat(cmd, app, chain, runDirs, paths))
+			return unlessGone(runCat(cmd, app, chain, lazy, runDirs, paths))
 		},
 	}
 	addChain(cmd, &chain)
+	addLazy(cmd, &lazy)
 	return cmd
 }
 
-func runCat(cmd *cobra.Command, app *app, chain bool, runDirs, paths []string) error {
+func runCat(cmd *cobra.Command, app *app, chain, lazy bool, runDirs, paths []string) error {
 	switch {
 	case app.json:
-		return usage(cmd, "cat writes contents, which are no JSON value; \"spectrum ls --json\" has the hashes")
+		return usage(cmd, "cat has no --json: file contents are not JSON; \"spectrum ls --json\" has the hashes")
 	case len(paths) == 0, len(runDirs) == 0 && !chain:
-		return usage(cmd, "cat needs a run directory and the path of a file")
+		use := &usageError{command: cmd.CommandPath(), err: errors.New("cat needs a run directory and the path of a file")}
+		if len(paths) > 0 { // which is the run directory
+			use.next = "the files of it: " + app.commandLine("ls", paths[0])
+		}
+		return use
 	}
-	l, err := app.lookInto(cmd, runDirs, chain)
+	l, err := app.lookInto(cmd, runDirs, chain, lazy)
 	if err != nil {
 		return err
 	}
@@ -62,7 +75,12 @@ func runCat(cmd *cobra.Command, app *app, chain bool, runDirs, paths []string) e
 		}
 		files = append(files, f)
 	}
-	return l.whileReading(cmd.Context(), func() error { return app.writeContents(cmd.Context(), files) })
+	if files, _, err = withFacts(files); err != nil {
+		return err
+	}
+	err = l.whileReading(cmd.Context(), func() error { return app.writeContents(cmd.Context(), files) })
+	l.sayChecked()
+	return err
 }
 
 // file is the one file at a path.
@@ -101,8 +119,7 @@ func contentOf(f fusefs.File) ([]byte, error) {
 	return whole, nil
 }
 
-// writeContent writes what was checked, also what stands before a block that does
-// not match.
+// writeContent writes checked blocks, up to the first one that does not match.
 func (a *app) writeContent(ctx context.Context, f fusefs.File, buffer []byte) error {
 	content, err := f.Source.Open()
 	if err != nil {
@@ -110,19 +127,55 @@ func (a *app) writeContent(ctx context.Context, f fusefs.File, buffer []byte) er
 	}
 	defer content.Close()
 	checked := io.NewSectionReader(content, 0, f.Size)
+	out := catWriter{to: a.stdout, path: f.Path, shown: onTerminal(a.stdout)}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n, err := checked.Read(buffer)
-		if _, failed := a.stdout.Write(buffer[:n]); failed != nil {
+		if failed := out.write(buffer[:n]); failed != nil {
 			return failed
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil
+			return out.end()
 		case err != nil:
 			return spoiled(f.Path, err)
 		}
 	}
+}
+
+// catWriter writes the content of a file: exact, or on a terminal as it can be shown.
+type catWriter struct {
+	to    io.Writer
+	path  string
+	shown bool
+	split []byte // the beginning of a character whose end was not read yet
+}
+
+func (w *catWriter) write(some []byte) error {
+	if !w.shown {
+		_, err := w.to.Write(some)
+		return err
+	}
+	some = append(w.split, some...)
+	whole := len(some)
+	for n := 1; n < utf8.UTFMax && n <= len(some); n++ {
+		if at := len(some) - n; utf8.RuneStart(some[at]) && !utf8.FullRune(some[at:]) {
+			whole = at
+		}
+	}
+	w.split = bytes.Clone(some[whole:])
+	return w.show(some[:whole])
+}
+
+// end writes what is left of a character that has no end.
+func (w *catWriter) end() error { return w.show(w.split) }
+
+func (w *catWriter) show(text []byte) error {
+	if bytes.IndexByte(text, 0) >= 0 || !utf8.Valid(text) {
+		return refusedHint(fmt.Errorf("%q is not text, and stdout is a terminal", w.path), "redirect stdout, as in \"spectrum cat RUN_DIR PATH >FILE\", or pipe it into another program")
+	}
+	_, err := io.WriteString(w.to, visible.Lines(string(text)))
+	return err
 }

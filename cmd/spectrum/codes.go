@@ -7,7 +7,7 @@ type code string
 // Damage that recover finds among what is kept of a restore root.
 const codeStateDamaged code = "STATE_DAMAGED"
 
-// What a command refuses for what was asked of it, or for where it runs.
+// Codes of commands that were rejected for their arguments or their environment.
 const (
 	codeUsage       code = "USAGE"
 	codeRefused     code = "REFUSED"
@@ -20,7 +20,7 @@ const (
 	codeInterrupted code = "INTERRUPTED"
 )
 
-// What stands against a restore root, a view or a candidate.
+// Codes about a restore root, a view or a candidate.
 const (
 	codeLocked      code = "ROOT_LOCKED"
 	codeHalted      code = "ROOT_HALTED"
@@ -35,19 +35,18 @@ const (
 
 // The codes of an approval, and of the release of a halted root.
 const (
-	codeApprovalRequired   code = "APPROVAL_REQUIRED"
-	codeApprovalVague      code = "APPROVAL_VAGUE"
-	codeApprovalUnfit      code = "APPROVAL_UNFIT"
-	codeApprovalIncomplete code = "APPROVAL_INCOMPLETE"
-	codeApprovalStale      code = "APPROVAL_STALE"
-	codeApprovalUsed       code = "APPROVAL_USED"
-	codeApprovalInvalid    code = "APPROVAL_INVALID"
-	codeUnsaid             code = "ACKNOWLEDGEMENT_REQUIRED"
-	codeSaidOther          code = "ACKNOWLEDGEMENT_UNFIT"
+	codeApprovalRequired        code = "APPROVAL_REQUIRED"
+	codeApprovalVague           code = "APPROVAL_VAGUE"
+	codeApprovalUnfit           code = "APPROVAL_UNFIT"
+	codeApprovalIncomplete      code = "APPROVAL_INCOMPLETE"
+	codeApprovalStale           code = "APPROVAL_STALE"
+	codeApprovalUsed            code = "APPROVAL_USED"
+	codeApprovalInvalid         code = "APPROVAL_INVALID"
+	codeAcknowledgementRequired code = "ACKNOWLEDGEMENT_REQUIRED"
+	codeAcknowledgementUnfit    code = "ACKNOWLEDGEMENT_UNFIT"
 )
 
-// The codes of the log, and of savepoints of which one has lost what the other
-// knows.
+// Codes of the log, and of savepoints and log entries without their counterpart.
 const (
 	codeAuditDamaged     code = "AUDIT_DAMAGED"
 	codeAuditCut         code = "AUDIT_CUT"
@@ -74,8 +73,8 @@ const (
 	codeLater      code = "ROLLBACK_LATER_COMMITS"
 	codeNoSnapshot code = "ROLLBACK_NO_SNAPSHOT"
 	codeNotUndone  code = "ROLLBACK_REFUSED"
-	// some of what the commit has made is still there, and so the commit stands; or some of what
-	// is not as in a snapshot could not be read, and stays
+	// some files of the commit remain, so the commit is not undone; or some files could not be
+	// read, and stay as they are
 	codeInPart code = "ROLLBACK_INCOMPLETE"
 )
 
@@ -86,4 +85,13 @@ const (
 	codeDiffers code = "ROOT_DIFFERS"
 	// of "snapshot diff"
 	codeSnapshotDiffers code = "SNAPSHOT_DIFFERS"
+)
+
+// The codes of stores.
+const (
+	codeStoreFault    code = "STORE_FAULT"    // the network, the server, or a missing pack
+	codeStoreTampered code = "STORE_TAMPERED" // bytes that are not those that were signed
+	codeStoreNoRun    code = "STORE_NO_RUN"
+	codeStoreDamaged  code = "STORE_DAMAGED" // of "store check"
+	codeStoreLocked   code = "STORE_LOCKED"  // by another "store gc"
 )

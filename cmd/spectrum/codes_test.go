@@ -14,7 +14,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/overlay"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -23,16 +23,17 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -55,7 +56,7 @@ func examples(t *testing.T) map[code][]error {
 	halt := &staging.HaltError{Attempt: "0dbd4d3d-14a4-4b5c-9e1c-07c6d60c6b5e", Kind: "snapshot_restore", Staging: forging, Err: staging.ErrHalted}
 	halted := &haltedError{root: "/srv/" + forging, attempts: []haltedAttempt{{HaltError: halt, kind: "snapshot_restore"}}, err: halt}
 	held := &quarantine.HeldError{Source: "43766f23", Marks: []quarantine.Mark{{Finding: quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: forging}}}}
-	verifier := &auditVerify{savepointShelf: &savepointShelf{state: state}}
+	verifier := &auditVerify{savepointCommand: &savepointCommand{state: state}}
 	a := &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
 	misfits := []audit.Misfit{{Savepoint: audit.Savepoint{ID: "1", Attempt: "2", Root: forging}, Fault: audit.NotEnded}}
 	return map[code][]error{
@@ -77,23 +78,32 @@ func examples(t *testing.T) map[code][]error {
 		codeRevoked:     {preview.ErrRevoked, &notTrustedError{forging, "ab12", trust.Revoked, forging}},
 		codeNotTrusted:  {&notTrustedError{forging, "ab12", trust.Unknown, ""}},
 
-		codeApprovalRequired:   {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
-		codeApprovalVague:      {&action.VagueError{Source: "43766f23", Recommended: preview.Exactly, Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
-		codeApprovalUnfit:      {preview.ErrUnfit},
-		codeApprovalIncomplete: {preview.ErrUndecided},
-		codeApprovalStale:      {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},
-		codeApprovalUsed:       {preview.ErrUsed},
-		codeApprovalInvalid:    {preview.ErrForged},
-		codeHoles:              {fmt.Errorf("output %q: %w", forging, verify.ErrHoles), sealError(fmt.Errorf("output %q: %w", forging, bundle.ErrHoles))},
-		codeSparse:             {fmt.Errorf("file %q: %w", forging, standing.ErrHoles)},
-		codeUnsaid:             {errNotRevoked, &unsaidError{halted, errUnsaid}, &lossError{"/srv/" + forging, nil, errUnsaid}},
-		codeSaidOther:          {&unsaidError{halted, errSaidOther}},
+		codeApprovalRequired:        {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
+		codeApprovalVague:           {&action.VagueError{Source: "43766f23", Preview: "5c5c5c5c5c5c5c5c", Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
+		codeApprovalUnfit:           {preview.ErrUnfit, a.slipOfForm("ab12", fmt.Errorf("%w: %q", preview.ErrVague, forging))},
+		codeApprovalIncomplete:      {preview.ErrUndecided},
+		codeApprovalStale:           {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},
+		codeApprovalUsed:            {preview.ErrUsed},
+		codeApprovalInvalid:         {preview.ErrForged},
+		codeHoles:                   {fmt.Errorf("output %q: %w", forging, verify.ErrHoles), sealError(fmt.Errorf("output %q: %w", forging, bundle.ErrHoles))},
+		codeSparse:                  {fmt.Errorf("file %q: %w", forging, existing.ErrHoles)},
+		codeAcknowledgementRequired: {errNotRevoked, errNotPruned, &acknowledgementError{halted, errNoStatement}, &lossError{"/srv/" + forging, nil, errNoStatement}},
+		codeAcknowledgementUnfit:    {&acknowledgementError{halted, errOtherStatement}},
 
 		codeAuditDamaged:     {&audit.DamageError{Err: outside}},
 		codeAuditCut:         {verifier.misfit(true, misfits)},
 		codeAuditRewritten:   {verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.Rewritten, Entry: 3}}), verifier.rewritten([]audit.Misfit{{Savepoint: misfits[0].Savepoint, Fault: audit.NoMark}})},
 		codeSavepointMissing: {verifier.misfit(false, misfits)},
-		codeHistory:          {historyDamaged([]kept.Flaw{{What: forging, Remedy: kept.KeepState}}), historyDamaged([]kept.Flaw{{What: forging, Remedy: kept.CutRemedy}, {}})},
+		codeHistory:          {historyDamaged([]statecheck.Flaw{{What: forging, Remedy: statecheck.KeepState}}), historyDamaged([]statecheck.Flaw{{What: forging, Remedy: statecheck.CutRemedy}, {}})},
+
+		codeStoreFault: {
+			&store.FaultError{Store: "s3://" + forging, Key: forging, Op: "get", Err: outside}, &store.FaultError{Store: "file:///" + forging, Key: forging, Op: "put", Err: unix.ENOSPC},
+			&store.FaultError{Store: forging, Op: "list", Err: store.ErrUnlisted}, &store.FaultError{Store: forging, Op: "get", Key: forging, Err: store.ErrMissing},
+		},
+		codeStoreTampered: {&store.WrongError{Store: forging, Key: forging, Err: outside}, &store.WrongError{Store: forging, Key: forging, Err: &verify.Reject{Code: verify.SignatureInvalid, Message: forging}}},
+		codeStoreNoRun:    {&store.NoRunError{Store: forging, Root: forging}},
+		codeStoreLocked:   {&store.LockedError{Store: forging}},
+		codeStoreDamaged:  {storeDamaged([]string{forging})},
 
 		codeDrifted: {drifted("43766f237a93", "/srv/"+forging, []savepoint.Drift{{Path: forging, State: savepoint.Missing}}, 2)},
 		codeInvalid: {savepointError(&savepoint.DamageError{RunDir: forging, Err: outside})},
@@ -101,7 +111,7 @@ func examples(t *testing.T) map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
-		codeStateDamaged: {stateDamaged("/srv/"+forging, []kept.Flaw{{What: forging, Remedy: kept.KeepState}}, nil, true)},
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []statecheck.Flaw{{What: forging, Remedy: statecheck.KeepState}}, nil, true)},
 
 		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
 		codeDiffers: {rootDiffers(&rootDiff{total: 2, rootPath: "/srv/" + forging, previews: "spectrum preview"}, 1, []string{forging}, nil)},

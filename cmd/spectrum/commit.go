@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -32,29 +31,31 @@ type commitOptions struct {
 func newCommit(app *app) *cobra.Command {
 	var opts commitOptions
 	cmd := &cobra.Command{
-		Use:   "commit --preview ID --approve STATEMENT | --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
-		Short: "carry an approved restore out: all of it or nothing",
-		Long: `commit carries out a preview that the operator approves with one of
+		Use:   "commit --preview ID --approve STATEMENT | [--chain] RUN_DIR... RESTORE_ROOT | --from-mount MOUNTPOINT [RESTORE_ROOT] | --savepoint ID RESTORE_ROOT",
+		Short: "commit an approved restore: all of it or nothing",
+		Long: `commit carries out a preview. The operator approves it with one of
 
     ` + preview.Exactly + `
     Approved: restore items R-001, R-002, and R-004 only.
     Approved: restore project state only. Do not restore identity-layer items.
 
-each of which may end with decisions on conflicts, like "Acknowledge C-001.". A name
-on the way to the restore root that another user can rename is a conflict that the
-statement has to acknowledge by its number, whatever it approves. A statement in any
-other words is refused, and puts the candidate in quarantine.
-Each preview is good for one commit, and for none once the candidate, the restore
-root or whom you trust has changed, or any commit has begun there.
+A statement can end with decisions on conflicts, such as "Acknowledge C-001.". If
+another user can rename a directory on the path of the restore root, that is a
+conflict which every statement must acknowledge. Any other wording is rejected and
+puts the candidate in quarantine; if only case, white space, the full stop or
+quotes are wrong, commit prints the corrected statement.
+
+A preview is good for one commit. It becomes void if the candidate, its targets or
+the trusted validators change, or if another commit begins in the restore root.
 
 With run directories, on a terminal, commit shows the preview and asks for the
-statement; the flags of preview go with these, and not with --preview: what was
-asked is part of that preview. There is no flag that skips either.
+statement. It accepts the flags of preview then, but not with --preview. No flag
+skips the preview or the statement. ` + rootArgumentHelp + `
 
-With --receipt a file that must not exist yet, outside of the restore root and of the
-state directory, gets one canonical JSON value when all is in place: the ids of the
-commit, its savepoint, the snapshot before it, the preview and the bundles, what was
-created, replaced and found identical, and the command that undoes it.`,
+--receipt writes one canonical JSON value to a new file outside the restore root and
+the state directory when the commit is done: the IDs of the commit, its savepoint,
+the snapshot before it, the preview and the bundles; what was created, replaced and
+identical; and the command that undoes it.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {
@@ -64,15 +65,30 @@ created, replaced and found identical, and the command that undoes it.`,
 		},
 	}
 	opts.flags(cmd)
-	cmd.Flags().StringVar(&opts.preview, "preview", "", "`id` of the preview to commit")
+	cmd.Flags().StringVar(&opts.preview, "preview", "", "`ID` of the preview to commit")
 	cmd.Flags().StringVar(&opts.approve, "approve", "", "the approval `statement`, word for word")
-	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write what was done to this new `file`, in JSON")
+	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write a receipt to this new `file`, in JSON")
 	reasonFlag(cmd, &opts.reason)
-	noPagerFlag(cmd, &opts.paged.noPager)
+	opts.paged.addFlags(cmd)
 	return cmd
 }
 
-func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
+func runCommit(cmd *cobra.Command, app *app, opts commitOptions, args []string) error {
+	if err := opts.paged.check(cmd); err != nil {
+		return err
+	}
+	if opts.preview == "" && len(args) == 1 && !isThere(args[0]) {
+		if id := app.previewNamed(args[0]); id != "" {
+			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q is a preview, and not a run directory", args[0]), meant: []string{"--preview " + id[:shortest]}}
+		}
+	}
+	runDirs := args
+	if opts.preview == "" && opts.approve == "" {
+		var err error
+		if runDirs, err = opts.takeRoot(cmd, app, args, false); err != nil { // the root must be named
+			return err
+		}
+	}
 	switch byID := opts.preview != ""; {
 	case byID && len(runDirs) > 0 && opts.approve == "Approved:":
 		return &usageError{command: cmd.CommandPath(), err: errors.New("the statement is not one argument"), next: "put it in quotes: --approve " + shellQuote(strings.Join(append([]string{opts.approve}, runDirs...), " "))}
@@ -83,24 +99,28 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 	case !byID && opts.approve != "":
 		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "" && opts.savepoint == "":
-		return usage(cmd, "give --preview ID, or run directories")
+		return withoutRuns(usage(cmd, "give --preview ID, or run directories"))
 	case !byID:
 		if err := opts.check(cmd, runDirs); err != nil {
 			return err
 		}
 	}
-	return app.commitAsked(cmd.Context(), opts, func(state *statedir.Dir, opts *commitOptions) error {
+	err := app.commitAsked(cmd.Context(), opts, func(state *statedir.Dir, opts *commitOptions) error {
 		if opts.preview != "" {
 			return nil
 		}
 		return app.askApproval(cmd, state, opts, runDirs)
 	})
+	if failure, is := errors.AsType[*restore.Failure](err); is && failure.Code == restore.TargetMissing && len(runDirs) == 1 {
+		return app.withRootHint(err, runDirs[0])
+	}
+	return err
 }
 
-// commitAsked commits what was approved. Ask enters the preview and the statement in the options,
-// where they were not given with the command.
+// commitAsked commits the approved preview. Ask sets the preview and the statement in the options
+// if the command does not have them.
 func (a *app) commitAsked(ctx context.Context, opts commitOptions, ask func(*statedir.Dir, *commitOptions) error) error {
-	if err := opts.takeRoot(); err != nil {
+	if err := opts.rootOfView(); err != nil {
 		return err
 	}
 	state, err := a.openStateApart(opts.restoreRoot)
@@ -118,104 +138,6 @@ func (a *app) commitAsked(ctx context.Context, opts commitOptions, ask func(*sta
 	return a.commitPreview(ctx, state, opts)
 }
 
-// askApproval shows the preview on the terminal and reads the statement. A
-// candidate that is rejected is reported as such before anybody is asked.
-func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
-	canAsk := !a.json && onTerminal(os.Stdin) && onTerminal(a.stderr)
-	opts.silent = !canAsk && (a.quiet || a.json) // what is approved is shown, whatever else is not
-	opts.asks = canAsk
-	shown, err := a.showPreview(cmd, state, opts.previewOptions, runDirs)
-	if err != nil {
-		return err
-	}
-	if len(shown.held) > 0 {
-		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
-	}
-	if !canAsk {
-		return a.approvalRequired(shown.id, shown.recommended)
-	}
-	opts.preview = shown.id
-	opts.approve, err = a.readStatement(cmd.Context(), shown)
-	return err
-}
-
-// statementLines is how many lines one question takes (decision D24).
-const statementLines = 3
-
-// readStatement asks for the statement on a shown preview: up to three lines are one
-// approval. To refuse is no vague approval. A line that is no statement, or one that does not
-// fit what was shown, is explained and asked for again. The third is returned whatever it is,
-// unless it alone is vague. One that differs from a statement in case, white space and the full
-// stop only is explained too, and does not count.
-func (a *app) readStatement(ctx context.Context, shown shownPreview) (string, error) {
-	a.tell("")
-	if err := shown.preview.WriteRecap(a.stderr, a.screen()); err != nil {
-		return "", err
-	}
-	a.tell("")
-	if shown.recommended != "" {
-		a.tell("what is recommended is approved with: %s", shown.recommended)
-	}
-	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
-	asking := a.newPrompt("statement: ")
-	allVague := true
-	for left := statementLines - 1; ; left-- {
-		line, err := asking.read(ctx)
-		if errors.Is(err, context.Canceled) {
-			err = &keptError{fmt.Sprintf("preview %s was kept, and nothing was written", shown.id[:shortest]), err}
-		}
-		if err != nil {
-			return "", err
-		}
-		if isRefusal(line) {
-			return "", a.notApproved(shown.id, shown.recommended)
-		}
-		said, vague := statement.Parse(unindented(line))
-		wrong := vague
-		if vague == nil {
-			wrong, allVague = shown.preview.Fits(said), false
-		}
-		isForm := vague != nil && statement.DiffersInForm(unindented(line))
-		if wrong == nil || left == 0 && !isForm && (vague == nil || allVague) {
-			return line, nil
-		}
-		a.tell("spectrum: %s", oneLine(wrong.Error()))
-		if isForm {
-			left++ // it is no vague answer
-			a.tell("hint: %s", oneLine(retypeHint(statementLines, allVague, shown.recommended)))
-			continue
-		}
-		if left == 0 {
-			return "", a.notApproved(shown.id, shown.recommended)
-		}
-		a.tell("hint: %s", oneLine(retypeHint(left, allVague, shown.recommended)))
-	}
-}
-
-// retypeHint says how to go on after a line that is no statement, or one that does not fit.
-func retypeHint(left int, allVague bool, recommended string) string {
-	hint := "type it again; Enter refuses"
-	switch {
-	case left == 1 && allVague:
-		hint += "; one more line that is not a statement puts the candidate in quarantine"
-	case left == 1:
-		hint += "; the next line is the last one"
-	}
-	if recommended != "" {
-		hint += "; the preview recommends: " + recommended
-	}
-	return hint
-}
-
-// isRefusal reports whether a line declines to approve anything.
-func isRefusal(line string) bool {
-	switch strings.ToLower(strings.TrimRight(line, ".! ")) {
-	case "", "n", "no", "reject", "rejected":
-		return true
-	}
-	return false
-}
-
 // commitPreview commits a preview that was kept. When it counts no longer, the
 // error has the command that makes it anew.
 func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commitOptions) error {
@@ -224,7 +146,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	if opts.approve == "" {
-		return a.approvalRequired(record.ID(), record.Recommended())
+		required := a.approvalRequired(record.ID(), record.Recommended())
+		required.next = []string{required.command, fmt.Sprintf("to look at it again: %s; the report is %s", a.reviewAgain(record.Origin(), record.Asked()), shellQuote(state.ReportPath(record.ID())))}
+		return required
 	}
 	err = a.commitRecord(ctx, state, record, opts)
 	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
@@ -233,8 +157,8 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	return err
 }
 
-// commitRecord verifies and plans again, wants the same preview and the
-// statement, and commits: all of it under the lock of the restore root.
+// commitRecord verifies and plans again, requires the same preview and the statement, and commits,
+// all under the lock of the restore root.
 func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *preview.Record, opts commitOptions) error {
 	said, err := statement.Parse(unindented(opts.approve))
 	if used := checkUsed(state, record); used != nil { // nothing more can be approved with it
@@ -244,12 +168,15 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		if used, failed := state.Used(record.ID()); used && failed == nil { // by a commit that is unfinished
 			return preview.ErrUsed
 		}
+		if statement.DiffersInForm(unindented(opts.approve)) {
+			return a.slipOfForm(record.ID(), err)
+		}
 		return holdVague(ctx, state, record, opts.approve, err)
 	}
 	if err := checkShown(record.Origin().View); err != nil {
 		return err
 	}
-	c, err := reopen(ctx, record.Origin())
+	c, err := a.reopen(ctx, record.Origin())
 	if err != nil {
 		return err
 	}
@@ -275,7 +202,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	approval, err := record.Approve(again, said)
-	if errors.Is(err, preview.ErrUnfit) && again.ChangesAreUnusable() { // no statement fits it
+	if errors.Is(err, preview.ErrUnfit) && again.ClaimsAreUnusable() { // no statement fits it
 		err = cmp.Or(checkQuarantine(ctx, state, again, c), err)
 	}
 	if err != nil {
@@ -285,15 +212,6 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, again.Recommended(), opts.file})
-}
-
-// unindented is a statement without what pasting adds to it: white space before and after
-// it, and line breaks with indentation in it.
-func unindented(text string) string {
-	if !strings.ContainsAny(text, "\n\r\t") {
-		return strings.Trim(text, " ")
-	}
-	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
 }
 
 // holdVague marks the candidate of a preview that was answered with a vague statement.
@@ -361,19 +279,19 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	kinds := kindsOf(r)
 	a.say("restored %s, %s, under %q%s", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name(), kinds.text())
 	if !a.quiet && !onTerminal(a.stderr) {
-		_, _ = a.stderr.Write(approved.Outcome().Markdown())
+		_, _ = a.stderr.Write(report.Commit(approved.Outcome()))
 	}
 	if in.Savepoint() == "" { // the restore is complete, and stays so
 		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s%s\" does that", foreignOption(in.Real()), shellQuote(r.Root().Name()))
 	} else {
 		a.say("savepoint %s", in.Savepoint())
 		if onTerminal(a.stderr) {
-			a.say("\"%s\" shows the full report%s", a.commandLine("savepoint", "show", in.Savepoint()), reportFile(in))
+			a.say("\"%s\" shows the full report%s", a.commandLine("savepoint", "show", in.Savepoint()[:shortest]), reportFile(in))
 		}
 		a.say("\"spectrum rollback %s%s\" undoes it", foreignOption(in.Real()), in.Commit())
 	}
 	done := fmt.Sprintf("commit %s: the restore under %q is complete", in.Commit(), r.Root().Name())
-	if err := writeReceipt(d.receipt, in, approved, kinds); err != nil {
+	if err := writeReceipt(d.receipt, a.commandLine("rollback", in.Commit()), in, approved, kinds); err != nil {
 		return &doneError{done, "its receipt could not be written", "commit", err}
 	}
 	if err := a.commitResult(); err != nil {
@@ -405,8 +323,8 @@ func blockedHint(err error, d decided) error {
 	return refusedHint(err, hint)
 }
 
-// holdFor takes the lock of the restore root: from here on nobody else is at work there. A
-// preview that somebody else's action has overtaken counts no longer.
+// holdFor takes the lock of the restore root, which excludes all other actions. It rejects a
+// preview if another action ran since.
 func holdFor(ctx context.Context, in *action.Root, r *restore.Restore) error {
 	err := in.HoldFor(ctx, r)
 	var busy *staging.BusyError
@@ -420,7 +338,7 @@ func holdFor(ctx context.Context, in *action.Root, r *restore.Restore) error {
 	return restore.Internal(restore.Execute, err)
 }
 
-// phaseWords say what a phase of a commit does.
+// phaseWords are the texts for the phases of a commit.
 var phaseWords = map[string]string{
 	staging.PhaseStage: "copying", staging.PhaseSync: "syncing", staging.PhaseFinalize: "moving into place", staging.PhaseVerify: "checking",
 	staging.PhasePublish: "publishing and syncing",

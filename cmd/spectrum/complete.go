@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// completeWords has the shell complete every argument and flag of the tree with what
-// the usage line and the help call it: directories with directories, outputs with
-// files, and the rest, of which only the program knows what there is, with nothing.
+// completeWords sets the shell completion of every argument and flag of the tree, by its name in
+// the usage line and the help: directories, files, and values that only the program knows.
 func completeWords(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		switch value, _ := pflag.UnquoteUsage(f); value {

@@ -3,10 +3,11 @@ package main
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spf13/cobra"
@@ -30,6 +31,9 @@ var idArguments = map[string]listIDs{
 	"spectrum quarantine release": candidateIDs,
 }
 
+// takesRoot are the usage lines of commands that take a restore root after an ID.
+var takesRoot = regexp.MustCompile(`ID(\|latest)? \[(OTHER_ID \| )?RESTORE_ROOT\]`)
+
 // takesRuns are the usage lines of commands that take run directories.
 var takesRuns = regexp.MustCompile(`\bRUN_DIR\b`)
 
@@ -40,7 +44,10 @@ func (a *app) completeIDs(root *cobra.Command) {
 			others := completionOf(cmd.Use)
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 				if emergency := cmd.Flag("emergency"); emergency != nil && emergency.Changed {
-					return nil, cobra.ShellCompDirectiveFilterDirs
+					return a.rootsFirst(cmd, args, typed)
+				}
+				if len(args) == 1 && takesRoot.MatchString(cmd.Use) {
+					return a.rootsFirst(cmd, nil, typed)
 				}
 				if len(args) > 0 {
 					return others(cmd, args, typed)
@@ -51,11 +58,21 @@ func (a *app) completeIDs(root *cobra.Command) {
 		if takesRuns.MatchString(flagsOfUsage.ReplaceAllString(cmd.Use, "")) {
 			others := completionOf(cmd.Use)
 			cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				if names := a.candidateNames(cmd, typed); len(names) > 0 {
+				names := a.candidateNames(cmd, typed)
+				if len(args) > 0 && rootAfterRuns.MatchString(cmd.Use) {
+					roots, _ := a.rootsFirst(cmd, nil, typed)
+					names = append(roots, names...)
+				}
+				if len(names) > 0 {
 					return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 				}
 				return others(cmd, args, typed)
 			}
+		}
+		if cmd.Flag("savepoint") != nil {
+			complete(cmd, "savepoint", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				return a.listed(cmd, savepointIDs, typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+			})
 		}
 		if cmd.CommandPath() == "spectrum seal" {
 			_ = cmd.RegisterFlagCompletionFunc("base-run", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) { // the flag is there
@@ -69,6 +86,9 @@ func (a *app) completeIDs(root *cobra.Command) {
 		}
 	}
 }
+
+// rootAfterRuns are the usage lines of commands that take a restore root after run directories.
+var rootAfterRuns = regexp.MustCompile(`RUN_DIR\.\.\. \[?RESTORE_ROOT`)
 
 func allCommands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
@@ -112,8 +132,18 @@ func commitIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
 	return ids
 }
 
+// actionIDs are those of all commits and rollbacks.
+func actionIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
+	all, _ := actionsOf(state, "")
+	var ids []cobra.Completion
+	for _, c := range slices.Backward(all) {
+		ids = append(ids, described(c.ID, c.Began, audit.RootOf(c.Root)))
+	}
+	return ids
+}
+
 func savepointIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return nil
 	}
@@ -131,7 +161,7 @@ func savepointIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
 }
 
 func snapshotIDs(_ context.Context, state *statedir.Dir) []cobra.Completion {
-	store, err := kept.Snapshots(state)
+	store, err := statecheck.Snapshots(state)
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,18 +19,29 @@ func (a *app) completeValues(root *cobra.Command) {
 		switch cmd.CommandPath() {
 		case "spectrum verify":
 			complete(cmd, "law", cobra.FixedCompletions(laws, cobra.ShellCompDirectiveNoFileComp))
-		case "spectrum status", "spectrum log", "spectrum recover":
+		case "spectrum status", "spectrum recover", "spectrum savepoint list", "spectrum snapshot list",
+			"spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch":
 			cmd.ValidArgsFunction = a.rootsFirst
-		case "spectrum trust remove", "spectrum trust revoke":
+		case "spectrum log":
+			cmd.ValidArgsFunction = a.rootsAndActions
+		case "spectrum trust add":
+			cmd.ValidArgsFunction = a.seenUnpinned
+		case "spectrum trust remove":
 			cmd.ValidArgsFunction = a.pinnedValidators
+		case "spectrum trust revoke":
+			cmd.ValidArgsFunction = a.pinnedAndSeen
 		}
 		if cmd.Flag("decide") != nil {
 			complete(cmd, "decide", a.undecidedConflicts)
 			complete(cmd, "scope", scopes)
 		}
-		if f := cmd.Flag("restore-root"); f != nil {
-			f.Annotations = nil // cobra would not ask for values
-			complete(cmd, "restore-root", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		for _, flag := range []string{"restore-root", "foreign-root"} {
+			f := cmd.Flag(flag)
+			if f == nil {
+				continue
+			}
+			f.Annotations = nil // cobra would not complete values
+			complete(cmd, flag, func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 				return a.rootsFirst(cmd, nil, typed)
 			})
 		}
@@ -41,8 +53,8 @@ func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, values)
 }
 
-// rootsFirst completes the restore roots that the state directory knows; where none of them
-// begins with what is typed, directories.
+// rootsFirst completes the restore roots of the state directory; if none has the prefix,
+// directories.
 func (a *app) rootsFirst(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -60,6 +72,50 @@ func (a *app) rootsFirst(cmd *cobra.Command, args []string, typed string) ([]cob
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
 	return roots, cobra.ShellCompDirectiveDefault | cobra.ShellCompDirectiveKeepOrder
+}
+
+// rootsAndActions completes restore roots and the IDs of commits and rollbacks; after an ID, roots.
+func (a *app) rootsAndActions(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 1 && (args[0] == latest || likeAction.MatchString(args[0])) {
+		return a.rootsFirst(cmd, nil, typed)
+	}
+	roots, directive := a.rootsFirst(cmd, args, typed)
+	if len(args) > 0 {
+		return roots, directive
+	}
+	if ids := a.listed(cmd, actionIDs, typed); len(ids) > 0 {
+		return append(roots, ids...), cobra.ShellCompDirectiveKeepOrder
+	}
+	return roots, directive
+}
+
+// seenUnpinned completes the validators that have signed what is kept here, and are neither pinned
+// nor revoked.
+func (a *app) seenUnpinned(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var ids []cobra.Completion
+	a.withState(cmd, func(state *statedir.Dir) {
+		policy, err := loadTrust(state)
+		if err != nil || len(args) > 0 {
+			return
+		}
+		host, _ := hostID(state) // its key needs no pin
+		seen := seenValidators(state)
+		for _, id := range slices.Sorted(maps.Keys(seen)) {
+			of := policy.Of(id)
+			if strings.HasPrefix(id, typed) && id != host && of != trust.Pinned && of != trust.Revoked {
+				ids = append(ids, cobra.CompletionWithDesc(id, oneLine(seen[id][0].text)))
+			}
+		}
+	})
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// pinnedAndSeen completes the validators that are pinned, and then those that have only signed what is
+// kept here; none that is revoked.
+func (a *app) pinnedAndSeen(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	pinned, _ := a.pinnedValidators(cmd, args, typed)
+	seen, _ := a.seenUnpinned(cmd, args, typed)
+	return append(pinned, seen...), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // withState opens the state directory, and makes none. What cannot be read is not completed.
@@ -101,9 +157,9 @@ func (a *app) pinnedValidators(cmd *cobra.Command, args []string, typed string) 
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// undecidedConflicts completes the conflicts that the previews of the restore root, which are not
-// used yet, have left to decide; after "=" the decisions.
-func (a *app) undecidedConflicts(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// undecidedConflicts completes the conflicts that the previews of the restore root and of the run
+// directories on the command line, which are not used yet, have left to decide; after "=" the decisions.
+func (a *app) undecidedConflicts(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var all []cobra.Completion
 	if id, _, found := strings.Cut(typed, "="); found {
 		for _, decision := range []string{"acknowledged", "rejected", "resolved", "replace", "keep"} {
@@ -114,8 +170,8 @@ func (a *app) undecidedConflicts(cmd *cobra.Command, _ []string, typed string) (
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 	a.withState(cmd, func(state *statedir.Dir) {
-		root, _ := cmd.Flags().GetString("restore-root")
-		for _, c := range conflictsToDecide(state, root) {
+		runs, root := a.namedOn(cmd, args)
+		for _, c := range conflictsToDecide(state, runs, root) {
 			if strings.HasPrefix(c, typed) {
 				all = append(all, c)
 			}
@@ -124,14 +180,43 @@ func (a *app) undecidedConflicts(cmd *cobra.Command, _ []string, typed string) (
 	return all, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }
 
-// conflictsToDecide lists "ID=" of each conflict that is pending in an unused preview of a restore
-// root, or of any for "", with what it is about.
-func conflictsToDecide(state *statedir.Dir, root string) []cobra.Completion {
+// namedOn returns the run directories and the restore root that are on a command line, as absolute
+// paths; "" for no root.
+func (a *app) namedOn(cmd *cobra.Command, args []string) (runs []string, root string) {
+	root, _ = cmd.Flags().GetString("restore-root")
+	isNamed := cmd.Flags().Changed("savepoint") || cmd.Flags().Changed("from-mount") // what is restored
+	if last := len(args) - 1; root == "" && (last > 0 || last == 0 && isNamed) && isRootArgument(args) {
+		args, root = args[:last], args[last]
+	}
+	for _, word := range args {
+		c, isName, err := a.findCandidate(word)
+		switch {
+		case err != nil:
+			continue
+		case isName:
+			word = string(c.RunDir)
+		}
+		if path, err := filepath.Abs(word); err == nil {
+			runs = append(runs, path)
+		}
+	}
+	if path, err := filepath.Abs(root); err == nil && root != "" {
+		root = path
+	}
+	return runs, root
+}
+
+// conflictsToDecide lists "ID=" of each conflict that is pending in an unused preview of these run
+// directories in a restore root, or in any for "", with what it is about.
+func conflictsToDecide(state *statedir.Dir, runs []string, root string) []cobra.Completion {
 	about := map[string]string{}
 	unused, _ := state.Unused()
 	for _, id := range unused {
 		record, err := loadRecord(state, id)
-		if err != nil || root != "" && filepath.Clean(root) != record.Origin().RestoreRoot {
+		if err != nil || root != "" && root != filepath.Clean(record.Origin().RestoreRoot) {
+			continue
+		}
+		if slices.ContainsFunc(runs, func(run string) bool { return !slices.Contains(record.Origin().RunDirs, run) }) {
 			continue
 		}
 		for _, c := range record.Pending() {

@@ -31,18 +31,18 @@ const (
 	configLimit = 1 << 20
 )
 
-// neverConfigured are flags that have to be said with each command: what approves, acknowledges,
-// decides, replaces, trusts, or names one thing that is done once.
+// neverConfigured are flags that must be given on the command line: those that approve,
+// acknowledge, decide, replace, trust, or name a thing that is used once.
 var neverConfigured = map[string]bool{
 	"acknowledge": true, "approve": true, "decide": true, "replace": true, "require-trusted": true, "statement": true,
-	"emergency": true, "foreign-root": true, "with-later": true, "without-damaged": true,
+	"emergency": true, "foreign-root": true, "with-later": true, "with-edits": true, "without-damaged": true,
 	"preview": true, "from-mount": true, "reason": true, "receipt": true, "html": true, "report": true, "help": true, "version": true,
 }
 
-// variables are those of the environment that say what a flag does.
+// variables are the environment variables that set a flag.
 var variables = map[string]string{"project-root": "SPECTRUM_PROJECT_ROOT", "state-dir": stateVariable, "color": "NO_COLOR"}
 
-// alternatives are flags of which one was given, and those that it takes the place of.
+// alternatives are flags that replace each other.
 var alternatives = []struct{ given, others []string }{
 	{[]string{"unified", "stat", "name-status"}, []string{"unified", "stat", "name-status"}},
 	{[]string{"preview"}, []string{"restore-root", "chain", "agent", "scope"}},
@@ -56,6 +56,7 @@ type configError struct {
 	line int
 	key  string
 	err  error
+	keys []string // that are allowed in its table, where it is none of them
 }
 
 func (e *configError) Error() string {
@@ -71,45 +72,55 @@ func (e *configError) Unwrap() error { return e.err }
 // no file is read.
 const configVariable = "SPECTRUM_CONFIG"
 
-// configure gives the flags of a command the defaults that the files set.
+// configure sets the flags of a command to the defaults of the files.
 func configure(cmd *cobra.Command) error {
 	for _, file := range configFiles() {
 		if c := readDefaults(cmd, file, false); len(c.wrongs) > 0 {
-			return &badConfig{command: cmd.CommandPath(), stateDir: c.stateDir, err: c.wrongs[0]}
+			return &badConfig{args: os.Args[1:], stateDir: c.stateDir, err: c.wrongs[0]}
 		}
 	}
 	return nil
 }
 
-// badConfig is a config file that is wrong. No command goes on with a part of it: the state directory
-// may be what it sets, and another one has other commits to roll back.
+// badConfig is an invalid config file. No command uses a part of it: the file may set the state
+// directory, and another one has other commits.
 type badConfig struct {
-	command  string
-	stateDir string // what the file sets; "" where that is not known
+	args     []string // of the program
+	stateDir string   // what the file sets; "" where that is not known
 	err      error
+}
+
+func isStateDir(arg string) bool {
+	return arg == "--state-dir" || strings.HasPrefix(arg, "--state-dir=")
 }
 
 func (e *badConfig) Error() string { return e.err.Error() }
 func (e *badConfig) Unwrap() error { return e.err }
 
 func (e *badConfig) hints() []string {
-	first := "correct the file, or remove it; docs/guide.md describes it"
+	first := "correct the file, or remove it; \"spectrum help config\" describes it"
+	if wrong, is := errors.AsType[*configError](e.err); is && len(wrong.keys) > 0 {
+		first = "allowed here are " + strings.Join(wrong.keys, ", ") + "; \"spectrum help config\" describes the file"
+	}
 	if refused, is := errors.AsType[*refusedError](e.err); is {
 		first = refused.hint
 	}
-	words := strings.TrimPrefix(e.command, "spectrum ")
-	without := "to run this without config files: " + configVariable + "= spectrum " + words + " ..."
-	if os.Getenv(stateVariable) == "" {
-		with := "--state-dir DIR if the file sets a state directory"
-		if e.stateDir != "" {
-			with = "--state-dir " + shellQuote(e.stateDir) + ", which the file sets"
-		}
-		without += ", with " + with
+	line := []string{configVariable + "=", "spectrum"}
+	if e.stateDir != "" && os.Getenv(stateVariable) == "" && !slices.ContainsFunc(e.args, isStateDir) {
+		line = append(line, "--state-dir", shellQuote(e.stateDir))
 	}
-	return []string{first, without, "\"spectrum doctor\" says all that is wrong in these files"}
+	for _, arg := range e.args {
+		line = append(line, shellQuote(arg))
+	}
+	hints := []string{first, "to run this without config files: " + strings.Join(line, " "), "\"spectrum doctor\" says all that is wrong in these files"}
+	if e.stateDir == "" && os.Getenv(stateVariable) == "" && !slices.ContainsFunc(e.args, isStateDir) {
+		hints = slices.Insert(hints, 2, "if the file sets a state directory, add --state-dir DIR to that")
+	}
+	return hints
 }
 
-// configLeniently gives the flags of a command what is right in the files, and returns what was read.
+// configLeniently sets the flags of a command to the valid defaults of the files, and returns the
+// contents.
 func configLeniently(cmd *cobra.Command) (files []config) {
 	for _, file := range configFiles() {
 		files = append(files, readDefaults(cmd, file, true))
@@ -142,8 +153,8 @@ func configFiles() []string {
 	return files
 }
 
-// readDefaults gives the flags of a command the defaults of a file. With isLenient it goes on after
-// a key that is wrong.
+// readDefaults sets the flags of a command to the defaults of a file. With isLenient it skips
+// invalid keys.
 func readDefaults(cmd *cobra.Command, file string, isLenient bool) config {
 	c := config{cmd: cmd, file: file, isLenient: isLenient}
 	raw, err := readConfig(file)
@@ -152,6 +163,8 @@ func readDefaults(cmd *cobra.Command, file string, isLenient bool) config {
 		switch {
 		case errors.Is(err, pathsafe.ErrSymlink):
 			hint = "no link is followed to it: put the file itself there"
+		case errors.Is(err, dropin.ErrWritable):
+			hint = fmt.Sprintf("chmod go-w %s %s", shellQuote(filepath.Dir(file)), shellQuote(file))
 		case errors.Is(err, fs.ErrNotExist):
 			hint = "name an existing file in " + configVariable + ", or unset it"
 		}
@@ -161,10 +174,10 @@ func readDefaults(cmd *cobra.Command, file string, isLenient bool) config {
 	c.isThere = raw != nil
 	values := map[string]any{}
 	if err := toml.Unmarshal(raw, &values); err != nil {
-		wrong := &configError{file, 1, "", err}
+		wrong := &configError{file: file, line: 1, err: err}
 		if failed, is := errors.AsType[*toml.DecodeError](err); is {
 			line, _ := failed.Position()
-			wrong = &configError{file, line, strings.Join(failed.Key(), "."), errors.New(strings.TrimPrefix(failed.Error(), "toml: "))}
+			wrong = &configError{file: file, line: line, key: strings.Join(failed.Key(), "."), err: errors.New(strings.TrimPrefix(failed.Error(), "toml: "))}
 		}
 		c.wrongs = []error{wrong}
 		return c
@@ -228,7 +241,7 @@ type config struct {
 
 func (c *config) wrong(keys []string, format string, args ...any) {
 	key := strings.Join(keys, ".")
-	c.wrongs = append(c.wrongs, &configError{c.file, c.lines[key], key, fmt.Errorf(format, args...)})
+	c.wrongs = append(c.wrongs, &configError{file: c.file, line: c.lines[key], key: key, err: fmt.Errorf(format, args...)})
 }
 
 // table checks every key of a table, that of a command, and sets the flags that are meant.
@@ -259,7 +272,10 @@ func (c *config) table(of *cobra.Command, values map[string]any, above []string)
 		switch {
 		case flag == nil:
 			c.wrong(keys, "%s", noFlag(of, name))
-		case neverConfigured[name] || slices.Contains(strings.Fields(of.CommandPath()), "trust"):
+			if wrong, is := errors.AsType[*configError](c.wrongs[len(c.wrongs)-1]); is {
+				wrong.keys = keysOf(of)
+			}
+		case !isAllowed(of, name):
 			c.wrong(keys, "--%s is no default: it has to be given with each command", name)
 		default:
 			c.set(of, flag, keys, values[name])
@@ -267,7 +283,12 @@ func (c *config) table(of *cobra.Command, values map[string]any, above []string)
 	}
 }
 
-// noFlag says that a table has no flag of a name, and in which tables there is one.
+// isAllowed reports whether a flag of a command has a default in a config file.
+func isAllowed(of *cobra.Command, name string) bool {
+	return !neverConfigured[name] && !slices.Contains(strings.Fields(of.CommandPath()), "trust")
+}
+
+// noFlag returns the error of a flag that a table does not have, with the tables that have it.
 func noFlag(of *cobra.Command, name string) string {
 	text := "there is no flag --" + name
 	if of.HasParent() {
@@ -297,7 +318,7 @@ func subcommand(of *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// set sets a flag, unless the command line or the environment says something else.
+// set sets a flag, unless the command line or the environment sets it.
 func (c *config) set(of *cobra.Command, flag *pflag.Flag, keys []string, value any) {
 	texts, err := textsOf(flag, value)
 	if err == nil {
@@ -355,7 +376,7 @@ func checkTexts(flag *pflag.Flag, texts []string) error {
 	return nil
 }
 
-// isReplaced reports whether a flag was given in the place of this one.
+// isReplaced reports whether a flag that replaces this one was given.
 func (c *config) isReplaced(name string) bool {
 	for _, a := range alternatives {
 		for _, given := range a.given {
@@ -367,7 +388,7 @@ func (c *config) isReplaced(name string) bool {
 	return false
 }
 
-// textsOf is a value as the command line would give it.
+// textsOf returns a value as texts of the command line.
 func textsOf(flag *pflag.Flag, value any) ([]string, error) {
 	_, isList := flag.Value.(pflag.SliceValue)
 	switch v := value.(type) {

@@ -31,7 +31,8 @@ func (t tally) text(verb string) string {
 	return fmt.Sprintf("%s %s (%s)", number(t.names), verb, numberOf(t.files, "file"))
 }
 
-// counts returns what was done, or is foreseen: what was to go and stays is no change.
+// counts returns the numbers of changes that were made, or are predicted. Entries that stay are not
+// counted as changes.
 func (r *rollbackReport) counts() counts {
 	n := counts{left: len(r.left), kept: len(r.done.Kept)}
 	stays := r.stays()
@@ -109,7 +110,7 @@ func (r *rollbackReport) named() (lines []string) {
 	return lines
 }
 
-// lacksSomeOf reports whether a file of a commit stays although the commit goes.
+// lacksSomeOf reports whether a file of a commit stays although the commit is undone.
 func (r *rollbackReport) lacksSomeOf(sp savepoint.Savepoint) bool {
 	if len(r.left) == 0 || sp.Listing() == nil {
 		return false

@@ -15,13 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readyVariable tells a mount that it is the background half of --daemon, and
-// on which descriptor it says that the view is ready.
+// readyVariable marks a mount as the background half of --daemon, and has the descriptor on which
+// it reports that the view is ready.
 const readyVariable = "SPECTRUM_READY_FD"
 
-// startDaemon runs this command again in a session of its own and returns when
-// the view is ready. If it never is, the child has said why, and its exit
-// status is ours.
+// startDaemon runs this command again in its own session and returns when the view is ready. If
+// that fails, the child has printed the reason, and its exit status is used.
 func startDaemon(ctx context.Context, namespace string) error {
 	if err := keepDescriptors(); err != nil {
 		return err
@@ -84,8 +83,7 @@ func awaitReady(ctx context.Context, child *exec.Cmd, ready *os.File) error {
 	return fmt.Errorf("the background process ended before the view was ready: %w", err)
 }
 
-// readyPipe finds out whether this process is the background half, and who
-// waits for it.
+// readyPipe returns the pipe to the waiting process if this process is the background half.
 func readyPipe() (listeners, bool) {
 	fd, err := strconv.Atoi(os.Getenv(readyVariable))
 	if err != nil || fd < 3 {
@@ -97,8 +95,7 @@ func readyPipe() (listeners, bool) {
 	return listeners{parent: os.NewFile(uintptr(fd), "ready")}, true
 }
 
-// leave lets go of what the process that waits was given: streams, working
-// directory. Only the log remains.
+// leave releases streams and working directory of the waiting process. Only the log remains.
 func leave(log *os.File) error {
 	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -17,26 +17,26 @@ import (
 
 // flawsOf looks for damage among all that is kept of a root. What cannot be looked at for a
 // fault of the machine is an error.
-func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]kept.Flaw, error) {
+func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]statecheck.Flaw, error) {
 	snapshots, err := a.openSnapshots(state)
 	if err != nil {
 		return nil, err
 	}
 	defer snapshots.Close()
-	savepoints, err := kept.Savepoints(state)
+	savepoints, err := statecheck.Savepoints(state)
 	if err != nil {
 		return nil, err
 	}
 	defer savepoints.Close()
-	all, in, err := kept.SnapshotFlaws(ctx, state, snapshots, root, snapshot.Budget{Manifests: kept.Glance, Contents: kept.Glance})
+	all, in, err := statecheck.SnapshotFlaws(ctx, state, snapshots, root, snapshot.Budget{Manifests: statecheck.Glance, Contents: statecheck.Glance})
 	if err != nil {
 		return nil, err
 	}
-	more, err := kept.SavepointFlaws(state, savepoints, root)
+	more, err := statecheck.SavepointFlaws(state, savepoints, root)
 	if err != nil {
 		return nil, err
 	}
-	history, err := kept.HistoryFlaws(ctx, state, root, in.Signed)
+	history, err := statecheck.HistoryFlaws(ctx, state, root, in.Signed)
 	var damage *audit.DamageError
 	if errors.As(err, &damage) {
 		path, unknown := state.RootPath(root)
@@ -45,14 +45,14 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 		}
 		at := filepath.Join(state.Path(), "audit.log")
 		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every rollback works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss", shellQuote(at), shellQuote(at+".bad"), shellQuote(path))
-		history, err = []kept.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
+		history, err = []statecheck.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
 	}
-	return slices.Concat(kept.Misplaced(state), all, more, history), err
+	return slices.Concat(statecheck.Misplaced(state), all, more, history), err
 }
 
-// tellFlaws names what is damaged. The next steps come last ([stateDamaged]).
-func (a *app) tellFlaws(flaws []kept.Flaw) {
-	for _, f := range kept.Fold(flaws) {
+// tellFlaws prints damaged files. The next steps come last ([stateDamaged]).
+func (a *app) tellFlaws(flaws []statecheck.Flaw) {
+	for _, f := range statecheck.Fold(flaws) {
 		at := ""
 		if !strings.Contains(f.What, filepath.Base(f.Path)) {
 			at = fmt.Sprintf("%q: ", f.Path)

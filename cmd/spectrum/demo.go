@@ -23,7 +23,7 @@ var sample embed.FS
 func newDemo(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo DIR",
-		Short: "write a small signed project to try everything on, and print the next commands",
+		Short: "write a small signed project to try out, and print the next commands",
 		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runDemo(cmd.Context(), app, args[0])
@@ -54,19 +54,19 @@ func runDemo(ctx context.Context, app *app, dir string) error {
 		return err
 	}
 	if _, err := pathsafe.WayTo(dir); err != nil { // nothing is made on the way to it
-		return refusedHint(err, "name a directory where you may write")
+		return refusedHint(err, "choose a directory where you can write")
 	}
 	above, err := openMaking(filepath.Dir(dir))
 	if err != nil {
-		return refusedHint(err, "name a directory where you may write")
+		return refusedHint(err, "choose a directory where you can write")
 	}
 	b, err := newBoxIn(above)
 	if err != nil {
-		return refusedHint(err, "name a directory where you may write")
+		return refusedHint(err, "choose a directory where you can write")
 	}
 	defer func() { _ = b.close() }() // it is empty by now, unless something failed
 	if err := b.make(); err != nil {
-		return refusedHint(err, "name a directory where you may write")
+		return refusedHint(err, "choose a directory where you can write")
 	}
 	const name = "demo"
 	if err := writeDemo(ctx, b, name); err != nil {
@@ -135,7 +135,7 @@ func writeDemo(ctx context.Context, b *box, name string) error {
 		return err
 	}
 	project := filepath.Join(dir, "project")
-	seal := bundle.SealOptions{Project: root, In: root, Key: key, BuildID: buildID()}
+	seal := bundle.SealOptions{Project: root, Blocks: true, In: root, Key: key, BuildID: buildID()}
 	if err := sealSample(ctx, seal, project, "run-001"); err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 	if err != nil {
 		return nil, err
 	}
+	if d.candidate.fetched != nil { // the parts are sealed in the state directory, over the fetched files
+		origin.ProjectRoot = d.candidate.fetched.place()
+	}
 	part, err := a.planDerived(ctx, state, origin, d.candidate.asked)
 	if err == nil {
 		d.approval.Overrule(part.restore)
@@ -46,8 +49,8 @@ func (a *app) derive(ctx context.Context, state *statedir.Dir, d decided) (*deri
 	return part, err
 }
 
-func (a *app) planDerived(ctx context.Context, state *statedir.Dir, origin preview.Origin, asked preview.Asked) (*derived, error) {
-	c, err := reopen(ctx, origin)
+func (a *app) planDerived(ctx context.Context, state *statedir.Dir, origin preview.Origin, asked preview.Requested) (*derived, error) {
+	c, err := a.reopen(ctx, origin)
 	if err != nil {
 		return nil, err
 	}

@@ -9,11 +9,10 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 )
 
-// errRevoked ends the process of a view that was taken back. Why, it does not
-// know.
+// errRevoked ends the process of a revoked view. The process does not know the reason.
 var errRevoked = errors.New("the view was revoked: what it shows was rolled back")
 
-// rollbackMarks are the marks for a view that knows a restore root, or "".
+// rollbackMarks returns the directory of the marks for a view with a restore root, or "".
 func (a *app) rollbackMarks(restoreRoot string) (m view.Marks, err error) {
 	if m.State, err = a.statePath(); err != nil {
 		return view.Marks{}, err
@@ -30,9 +29,9 @@ func (a *app) rollbackMarks(restoreRoot string) (m view.Marks, err error) {
 	return m, nil
 }
 
-// maxTold is how many views of other users are named in words. The result as JSON has
+// maxListed is how many views of other users are named in words. The result as JSON has
 // all of them.
-const maxTold = 20
+const maxListed = 20
 
 // tellRevoked prints which views were detached, and what to do about the others.
 func (a *app) tellRevoked(r *view.Revocation) {
@@ -43,12 +42,12 @@ func (a *app) tellRevoked(r *view.Revocation) {
 		a.tell("spectrum: the view on %q may show what was rolled back, and was not detached: %s", left.Mountpoint, oneLine(left.Err.Error()))
 	}
 	if len(r.Left) > 0 {
-		a.tell("hint: \"spectrum umount MOUNTPOINT\" ends a view, when nobody holds it or its server has gone")
+		a.tell("hint: \"spectrum umount MOUNTPOINT\" unmounts a view when no process uses it, or when its server has died")
 	}
-	for _, f := range r.Foreign[:min(len(r.Foreign), maxTold)] {
+	for _, f := range r.Foreign[:min(len(r.Foreign), maxListed)] {
 		a.tell("spectrum: the view on %q belongs to %s: it was not asked what it shows, and not detached", f.Mountpoint, machine.UserText(f.UserID))
 	}
-	if more := len(r.Foreign) - maxTold; more > 0 {
+	if more := len(r.Foreign) - maxListed; more > 0 {
 		a.tell("spectrum: %s of other users not named here; \"findmnt -t fuse.spectrum\" lists them", numberOf(more, "more view"))
 	}
 }

@@ -233,11 +233,11 @@ func TestNewViewSaysRolledBack(t *testing.T) {
 	check(t, os.Chmod(state.Path(), 0o700))
 }
 
-// TestStoppedViewHoldsUpNobody: it cannot be asked what it shows, so it stays, and
+// TestStoppedViewBlocksNothing: it cannot be asked what it shows, so it stays, and
 // is reported; the others are detached meanwhile. It is not run beside other tests that
 // ask all views: what a view has answered before, the kernel keeps, and a stopped view
 // that is known to show the bundle is cut off.
-func TestStoppedViewHoldsUpNobody(t *testing.T) {
+func TestStoppedViewBlocksNothing(t *testing.T) {
 	run := uniqueRun(t)
 	stopped, alive := startView(t, run.Dir), startView(t, run.Dir)
 	harness.Freeze(t, stopped.cmd.Process.Pid)
@@ -303,8 +303,8 @@ func keepInMemory(t *testing.T, path string) {
 	check(t, err)
 }
 
-// TestDeadViewIsTold: who it was that showed it nobody knows.
-func TestDeadViewIsTold(t *testing.T) {
+// TestDeadViewIsReported: who it was that showed it nobody knows.
+func TestDeadViewIsReported(t *testing.T) {
 	run := uniqueRun(t)
 	v := startView(t, run.Dir)
 	check(t, v.cmd.Process.Kill())
@@ -402,7 +402,7 @@ func TestRevocationTells(t *testing.T) {
 	(&app{stderr: &said}).tellRevoked(&r)
 	want := "detached the view on \"/a\"\n" +
 		"spectrum: the view on \"/b\" may show what was rolled back, and was not detached: x\\ny\n" +
-		"hint: \"spectrum umount MOUNTPOINT\" ends a view, when nobody holds it or its server has gone\n"
+		"hint: \"spectrum umount MOUNTPOINT\" unmounts a view when no process uses it, or when its server has died\n"
 	if said.String() != want {
 		t.Errorf("%s", &said)
 	}

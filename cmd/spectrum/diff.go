@@ -10,9 +10,9 @@ import (
 )
 
 type diffOptions struct {
-	chain, unified, patch, list, stat, names bool
-	restoreRoot                              string
-	paged                                    paged
+	chain, lazy, unified, patch, list, stat, names bool
+	restoreRoot                                    string
+	paged                                          paged
 }
 
 // form is what is printed. The flags exclude each other.
@@ -31,40 +31,41 @@ func (o *diffOptions) form() diffForm {
 func newDiff(app *app) *cobra.Command {
 	var opts diffOptions
 	cmd := &cobra.Command{
-		Use:   "diff [-u | --list | --stat | --name-status] [--chain] RUN_DIR... [RESTORE_ROOT]",
-		Short: "show what a restore would find in a restore root, without a mount",
-		Long: `diff verifies the candidate as mount does, and holds each file that a restore
-would write against what stands there now, by content. It prints a comment and the
-lines of each text file that is not there already, from what is there to what the
-candidate holds: a patch that "git apply" and "patch -p1" accept in the restore
-root, into a pipe byte for byte. Of binary and large files it has the comment alone.
-The result artifacts of a commit are no part of the patch. The comments, which are
-what --list prints, begin with one of
+		Use:   "diff [-u | --list | --stat | --name-status] [--chain] [--lazy] RUN_DIR... [RESTORE_ROOT]",
+		Short: "compare a candidate with a restore root, without a mount",
+		Long: `diff verifies the candidate as mount does, and compares each file that a restore
+would write with the file in the restore root. For each file that is not there
+already it prints a comment and, for text, the lines that differ. The output is a
+patch that "git apply" and "patch -p1" accept in the restore root. Binary and large
+files get only the comment, and the result artifacts of a commit are left out. The
+comments, which --list prints alone, begin with one of
 
-    create    nothing is there
-    conflict  something else is there, which a restore never overwrites
-    blocked   something on the way there is no directory, or leads elsewhere
+    create    nothing exists at this path
+    conflict  something else exists there, which a restore does not overwrite
+    blocked   a parent of this path is not a directory, or leads elsewhere
 
-and of a change set instead of a conflict, and for each file that it removes:
+For a change set they also begin with one of
 
-    replace   what the change started from is there, and is replaced
-    remove    what the change started from is there, and is removed
-    diverged  something else is there, or nothing, which a preview does not propose
+    replace   the file is as the change set expects, and is replaced
+    remove    the file is as the change set expects, and is removed
+    diverged  the file was changed or removed; a preview does not propose it
 
---stat counts the lines, --name-status prints a letter for each file: A for
-create, M for replace and a conflict of contents, T for one with something that is
-no file, B for blocked, D for remove, U for diverged. On a terminal there are
-colours, unless NO_COLOR is set, and a pager (SPECTRUM_PAGER, PAGER, else less).
+--stat counts the changed lines. --name-status prints a letter for each file: A
+for create, M for replace and for a conflict with a file, T for a conflict with
+anything else, B for blocked, D for remove, U for diverged. On a terminal the
+output has colours, unless NO_COLOR is set, and goes to a pager (SPECTRUM_PAGER,
+PAGER or less).
 
-RESTORE_ROOT may be left out for one candidate of "spectrum run" or "seal --base": it is
-the directory that the candidate would change.
+RESTORE_ROOT is optional for a candidate of "spectrum run" or "seal --base": the
+default is the directory that the candidate would change.
 
-What the candidate does not name is not looked at. Links,
-FIFOs and devices are named, and never opened; nothing is written, and a restore
-root in which a commit is at work can be looked at too.
+With --lazy, diff verifies only the signature before, and checks what it prints.
 
-The exit status is 0 when all files are there with the same content, and 1 when
-not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).`,
+diff looks only at the files that the candidate names, never opens links, FIFOs or
+devices, writes nothing, and also works while a commit runs.
+
+The exit status is 0 if all files exist with the same content, and 1 if not, or if
+the candidate is rejected. With --json the code tells which (ROOT_DIFFERS).`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runDirs, root := args, opts.restoreRoot
@@ -81,19 +82,20 @@ not, or when the candidate is rejected; --json tells by the code (ROOT_DIFFERS).
 				}
 			}
 			if root == "" || len(runDirs) == 0 && !opts.chain {
-				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd)}
+				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd), noRuns: len(args) == 0}
 			}
 			return unlessGone(runDiff(cmd, app, opts, runDirs, root))
 		},
 	}
-	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show the lines of text files that differ, as a patch; the default")
+	cmd.Flags().BoolVarP(&opts.unified, "unified", "u", false, "show changed lines as a patch (the default)")
 	cmd.Flags().BoolVarP(&opts.patch, "patch", "p", false, "the same as -u")
-	cmd.Flags().BoolVar(&opts.list, "list", false, "show a line for each file, with its size and hash")
-	cmd.Flags().StringVar(&opts.restoreRoot, "restore-root", "", "`directory` to compare with; then all arguments are run directories")
-	cmd.Flags().BoolVar(&opts.stat, "stat", false, "show how many lines each file has more and less")
-	cmd.Flags().BoolVar(&opts.names, "name-status", false, "show a letter and the name of each file")
+	cmd.Flags().BoolVar(&opts.list, "list", false, "list the files, with size and hash")
+	cmd.Flags().StringVar(&opts.restoreRoot, "restore-root", "", "`directory` to compare with; all arguments are then run directories")
+	cmd.Flags().BoolVar(&opts.stat, "stat", false, "count the changed lines of each file")
+	cmd.Flags().BoolVar(&opts.names, "name-status", false, "show a status letter and the name of each file")
 	opts.paged.addFlags(cmd)
 	addChain(cmd, &opts.chain)
+	addLazy(cmd, &opts.lazy)
 	return cmd
 }
 
@@ -114,7 +116,8 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 	return d.verdict(app)
 }
 
-// printDiff holds a candidate against a restore root, and prints what differs unless JSON is asked for.
+// printDiff compares a candidate with a restore root, and prints the differences unless --json is
+// set.
 func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, rootPath string) (*rootDiff, error) {
 	root, err := pathsafe.OpenRoot(rootPath)
 	if err != nil {
@@ -124,16 +127,19 @@ func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, 
 	if rootPath, err = root.RealPath(); err != nil {
 		return nil, err
 	}
-	l, err := a.lookInto(cmd, runDirs, opts.chain)
+	l, err := a.lookInto(cmd, runDirs, opts.chain, opts.lazy)
 	if err != nil {
 		return nil, err
 	}
 	defer l.close()
+	if l.files, _, err = withFacts(l.files); err != nil {
+		return nil, err
+	}
 	origin := l.candidate.origin
 	origin.RestoreRoot = rootPath
-	d := &rootDiff{previews: a.commandLine(previewWords(origin, preview.Asked{})...), plan: l.plan, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
+	d := &rootDiff{previews: a.commandLine(previewWords(origin, preview.Requested{})...), plan: l.scene, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
 	bar := a.newBar("comparing")
-	bar.begin("comparing", len(l.files)+len(l.plan.Removes()), unknown)
+	bar.begin("comparing", len(l.files)+len(l.scene.Removes()), unknown)
 	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })
 	bar.done()
 	if err != nil {
@@ -144,6 +150,7 @@ func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, 
 			return l.whileReading(cmd.Context(), func() error { return d.print(cmd.Context(), w) })
 		})
 	}
+	l.sayChecked()
 	return d, unlessGone(err)
 }
 

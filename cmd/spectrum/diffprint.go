@@ -11,7 +11,6 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/visible"
-	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
 // diffForm is what is printed of each file.
@@ -91,7 +90,7 @@ func (d *rootDiff) printList(_ context.Context, w *diffWriter) error {
 
 // summary is one line about all files.
 func (d *rootDiff) summary() string {
-	text := fmt.Sprintf("DIFFERS %s %s: %s create, %s conflict, %s blocked", preview.SourceID(d.plan),
+	text := fmt.Sprintf("DIFFERS %s %s: %s create, %s conflict, %s blocked", d.plan.SourceID(),
 		words.Of(len(d.files), d.total, "file"), number(d.counts[classCreate]), number(d.counts[classConflict]), number(d.counts[classBlocked]))
 	if d.plan.IsChangeSet() {
 		text += fmt.Sprintf(", %s replace, %s remove, %s diverged", number(d.counts[classReplace]), number(d.counts[classRemove]), number(d.counts[classDiverged]))
@@ -116,8 +115,8 @@ func (d *rootDiff) printPatch(ctx context.Context, w *diffWriter) error {
 	return err
 }
 
-// printNames prints a letter and the name: A for what is not there, M for another content, D for
-// what is removed, U for what has diverged, T for what is no regular file, B for what is blocked.
+// printNames prints a letter and the name: A new, M other content, D removed, U diverged, T not a
+// regular file, B blocked.
 func (d *rootDiff) printNames(_ context.Context, w *diffWriter) error {
 	for i := range d.files {
 		h := &d.files[i]

@@ -56,7 +56,7 @@ func (w *diffWriter) colored(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[m"
 }
 
-// share is how many of the characters that there is room for stand for n lines of most.
+// share returns how many characters of the available width represent n of most lines.
 func share(n, most, room int) int {
 	if most <= room || n == 0 {
 		return n
@@ -74,7 +74,7 @@ func (d *rootDiff) stat(h *heldAgainst) (fileStat, error) {
 	switch {
 	case err != nil:
 		return fileStat{}, err
-	case why != "":
+	case why != "" && why != oddText:
 		s.words = number(h.there.Size) + " -> " + numberOf(h.Size, "byte")
 	default:
 		s.added, s.removed = patch.Count(text)

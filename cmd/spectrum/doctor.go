@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spf13/cobra"
 )
@@ -15,20 +16,19 @@ import (
 func newDoctor(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor [DIR]...",
-		Short: "say what this machine can and cannot do, and why",
-		Long: `doctor looks at what spectrum needs of this machine: the kernel, the means to
-mount, views whose server has died, the state directory, and the file system that
-it is on. It looks at the file system of each DIR too; name your restore roots.
-What is not well is said with what follows from it and with what to do.
+		Short: "check this machine: kernel, mounting, file systems, state directory",
+		Long: `doctor checks what spectrum requires of this machine: the kernel, mounting, views
+whose server has died, the state directory and its file system. Give it your
+restore roots as DIR to check their file systems too. For each problem it prints
+the consequence and the fix.
 
-A file system is tried in a directory ".spectrum-doctor-..." that is made in DIR
-and removed again, under the lock that a commit takes. Nothing else is changed, and
-no state directory is made. But the time of DIR changes by it: previews of a restore
-root from before are stale afterwards. Where a commit is at work, or was killed,
-nothing is tried.
+To test a file system, doctor makes a directory ".spectrum-doctor-..." in DIR and
+removes it again, under the same lock that a commit takes. It changes nothing else
+and makes no state directory. It does not test a DIR in which a commit is running
+or was killed.
 
-The exit status is 0 when nothing fails, whatever is warned of; 69 when it is only
-mounting that cannot be done here; 1 when something else fails.`,
+The exit status is 0 if no check fails (warnings do not count), 69 if only mounting
+is impossible, and 1 if another check fails.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			sections, err := (&doctor.Doctor{StatePath: app.statePath, Patience: doctorPatience}).Run(cmd.Context(), dirs)
@@ -42,8 +42,8 @@ mounting that cannot be done here; 1 when something else fails.`,
 	}
 }
 
-// configChecks say which config files are in force, and what is wrong in them. Only what is right
-// counts for the doctor itself.
+// configChecks list the config files in force and their mistakes. The doctor itself uses only the
+// valid keys.
 func configChecks(files []config) []doctor.Check {
 	const id = "config"
 	var checks []doctor.Check
@@ -56,7 +56,7 @@ func configChecks(files []config) []doctor.Check {
 			})
 		}
 		if c.isThere && len(c.wrongs) == 0 {
-			found := fmt.Sprintf("%q is in force, and sets nothing", c.file)
+			found := fmt.Sprintf("%q is used, and sets nothing", c.file)
 			if len(c.keys) > 0 {
 				found = fmt.Sprintf("%q is in force: %s", c.file, strings.Join(c.keys, ", "))
 			}
@@ -73,8 +73,8 @@ func configChecks(files []config) []doctor.Check {
 	return checks
 }
 
-// doctorPatience is how long each part of the machine has to answer. To make a file
-// system durable takes its time where others write.
+// doctorPatience is how long each part of the machine may take to answer. A sync of a file system
+// is slow while other processes write.
 const doctorPatience = 30 * time.Second
 
 // examined is a machine with what was found there.
@@ -83,10 +83,10 @@ type examined struct {
 	sections []doctor.Section
 }
 
-// report prints what was found, and says whether it will do.
+// report prints the findings, and reports whether the machine is fit.
 func (d *examined) report() error {
 	if !d.json {
-		if err := d.text(strings.Join(d.lines(), "\n")); err != nil {
+		if err := d.text(d.here(strings.Join(d.lines(), "\n"))); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func (e *unfitError) Error() string {
 	for _, c := range e.failed {
 		ids = append(ids, c.ID)
 	}
-	return fmt.Sprintf("%d of %d checks failed: %s", len(e.failed), e.all, strings.Join(ids, ", "))
+	return fmt.Sprintf("%s failed: %s", words.Of(len(e.failed), e.all, "check"), strings.Join(ids, ", "))
 }
 
 // verdict is nil when nothing fails.
@@ -150,7 +150,7 @@ func (d *examined) details() map[string]any {
 	return map[string]any{"checks": all}
 }
 
-// lines are the report for people. Those who want quiet hear of what is not well.
+// lines returns the report as text. With --quiet it has only the problems.
 func (d *examined) lines() []string {
 	var lines []string
 	for _, s := range d.sections {
@@ -161,7 +161,7 @@ func (d *examined) lines() []string {
 	return lines
 }
 
-// linesOf are a section. What a file system has is one line unless all is wanted.
+// linesOf returns a section. The features of a file system are one line unless all are requested.
 func (d *examined) linesOf(s doctor.Section) (lines []string) {
 	features := 0
 	for _, c := range s.Checks {

@@ -15,10 +15,10 @@ import (
 // releasedBy is what the audit log has of the attempts that an emergency rollback releases.
 const releasedBy = "rollback --emergency"
 
-// enterHalted enters a root for an emergency rollback that attempts halt which cannot be ended: all
-// of the root goes back to a snapshot, so nothing that such an attempt has left is needed. They
-// are released, once it is known that there is such a snapshot; the root stays halted for what
-// goes on there until the rollback has succeeded.
+// enterHalted enters a root for an emergency rollback if the attempts that halt it cannot be
+// resolved: the whole root returns to a snapshot, so nothing of such an attempt is needed. The
+// attempts are released once the snapshot is found; the root stays halted for other commands until
+// the rollback has succeeded.
 func (a *app) enterHalted(ctx context.Context, state *statedir.Dir, opts rollbackOptions, halted *haltedError) (*action.Root, error) {
 	name, err := nameOfRoot(state, halted.root, true)
 	if err != nil {

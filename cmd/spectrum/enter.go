@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -29,7 +29,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	if e.Key, err = state.JournalKey(); err != nil {
 		return nil, nil, refusedHint(fmt.Errorf("journal key: %w", err), journalKeyHint(state))
 	}
-	if e.Savepoints, err = kept.Savepoints(state); err != nil {
+	if e.Savepoints, err = statecheck.Savepoints(state); err != nil {
 		return nil, nil, err
 	}
 	if e.Snapshots, err = a.openSnapshots(state); err != nil {
@@ -67,7 +67,9 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	e.Known = func(real, id string, dir pathsafe.Stat) (string, error) {
 		return a.knowRoot(state, real, id, e.DryRun, evidenceOf(e.Snapshots, id, dir))
 	}
-	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin { return kinOf(state, name, real, dir) }
+	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin {
+		return action.KinOf(knownRoots(state), name, real, dir)
+	}
 	in, ended, err := action.Enter(ctx, root, e)
 	a.hasEnded(ended)
 	if err != nil {
@@ -81,8 +83,8 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	return in, ended, nil
 }
 
-// openLogOf opens the audit log. One that is gone, of a state directory that has been used, is
-// named: a new one begins.
+// openLogOf opens the audit log. If the log of a used state directory is missing, it is named, and
+// a new one begins.
 func (a *app) openLogOf(state *statedir.Dir) (*audit.Log, error) {
 	f, err := state.ReadAuditLog()
 	if err == nil {
@@ -124,8 +126,8 @@ func (r authority) Attempt(root string) error {
 	return err
 }
 
-// RolledBack is [action.Authority]: views of what was rolled back are detached. One
-// that could not be is told of, and stops nothing.
+// RolledBack is [action.Authority]: it detaches the views of what was rolled back. A view that
+// cannot be detached is reported.
 func (r authority) RolledBack(root string, bundleRoots []string) error {
 	path, err := r.state.RootPath(root)
 	if err != nil {
@@ -141,7 +143,7 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 // journalKeyHint is for a journal key that cannot be used.
 func journalKeyHint(state *statedir.Dir) string {
 	path := filepath.Join(state.Path(), statedir.JournalKeyName)
-	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), kept.JournalKeyLost)
+	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), statecheck.JournalKeyLost)
 }
 
 // enterKnown enters the restore root that a record is of, where it is now.
@@ -157,7 +159,7 @@ func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, 
 	return in, err
 }
 
-// enterNamed enters the restore root that a command was given.
+// enterNamed enters the restore root that is an argument of the command.
 func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, error) {
 	in, ended, err := a.enter(ctx, state, root, e)
 	a.tellEnded(ended)
@@ -170,8 +172,8 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 	return in, err
 }
 
-// noRoot gives the error of a restore root that cannot be opened its hint: of one that is known
-// and gone, how it comes back.
+// noRoot adds a hint to the error of a restore root that cannot be opened: for a known root that
+// was deleted, how to restore it.
 func noRoot(state *statedir.Dir, root string, err error) error {
 	if way, unknown := pathsafe.WayTo(root); errors.Is(err, fs.ErrPermission) && unknown == nil && !way.Missing {
 		if int(way.End.UID) == os.Geteuid() {
@@ -183,7 +185,7 @@ func noRoot(state *statedir.Dir, root string, err error) error {
 		return refusedHint(err, fmt.Sprintf("that is the name of the records of %[1]s, where the root was found last: run this again with %[1]s", shellQuote(path)))
 	}
 	if !isGone(state, root, err) {
-		return refusedHint(err, noRootHint)
+		return refusedHint(err, missingHint(state, root))
 	}
 	path := foreignOption(root) + shellQuote(root)
 	return refusedHint(err, fmt.Sprintf("if it was moved, \"spectrum recover NEW_PATH\" finds its history again; if it was deleted, mkdir %s, then \"spectrum rollback --emergency %s\", or \"spectrum snapshot restore ID\" with an ID of \"spectrum snapshot list %s\"", shellQuote(root), path, shellQuote(root)))
@@ -198,9 +200,19 @@ func isGone(state *statedir.Dir, root string, err error) bool {
 // noRootHint is for a restore root that cannot be opened.
 const noRootHint = "name a directory that is there; \"spectrum savepoint list\" and \"spectrum snapshot list\" name the restore roots that are known"
 
-// enterFor enters the restore root of a command that goes on there with a preview. What is
-// wrong with a root that cannot be opened the restore says, in the order of its
-// law.
+// missingHint is for a restore root that cannot be opened, and is not known.
+func missingHint(state *statedir.Dir, root string) string {
+	if way, err := pathsafe.WayTo(action.RootPath(root)); err != nil || !way.Missing {
+		return noRootHint
+	}
+	if meant := meantRoot(state, action.RootPath(root)); meant != "" {
+		return fmt.Sprintf("did you mean %s; \"spectrum status\" lists the restore roots that are known", shellQuote(meant))
+	}
+	return noRootHint
+}
+
+// enterFor enters the restore root of a command that previews. If the root cannot be opened, the
+// restore reports that, in the order of its law.
 func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*action.Root, error) {
 	in, ended, err := a.enter(ctx, state, root, action.Entry{Wait: wait, Previewed: true})
 	a.tellEnded(ended)
@@ -212,7 +224,7 @@ func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wa
 
 // activeSavepoint is the last savepoint of a restore root, if there is one.
 func activeSavepoint(state *statedir.Dir, root string) (preview.Savepoint, error) {
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return preview.Savepoint{}, err
 	}

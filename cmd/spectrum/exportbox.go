@@ -17,10 +17,10 @@ import (
 // boxPrefix is how the name of a box begins.
 const boxPrefix = ".spectrum-export-"
 
-// A box is a directory that is made for one export, beside what will be exported: only
-// this user may enter it, so nothing in it is anybody else's. What is complete is moved
-// out of it with one rename that replaces nothing. All is done through handles: the
-// directory above may be written, moved and replaced by others meanwhile.
+// A box is a private directory for one export, beside its destination: only this user can enter it,
+// so all its entries are this user's. A complete export is moved out with one rename that replaces
+// nothing. Everything is done through handles, because other users may write, move and replace the
+// directory above.
 type box struct {
 	above *pathsafe.Dir
 	real  string // path of above, derived from its handle
@@ -72,11 +72,14 @@ func (b *box) make() error {
 	return nil
 }
 
-// path is a path of name in the box that leads through the handle, wherever the box
-// stands by now. It is good until the box is closed.
+// path returns a path of name in the box through the handle, wherever the box is now. It is valid
+// until the box is closed.
 func (b *box) path(name string) string {
 	return filepath.Join(fmt.Sprintf("/proc/self/fd/%d", b.dir.Fd()), name)
 }
+
+// place returns the path of the box, by the path of the directory above.
+func (b *box) place() string { return filepath.Join(b.real, b.name) }
 
 // A boxedError is an error about what is in a box. It shows the path under which that is to
 // appear.
@@ -88,7 +91,7 @@ type boxedError struct {
 func (e *boxedError) Error() string { return e.shown.Replace(e.err.Error()) }
 func (e *boxedError) Unwrap() error { return e.err }
 
-// told is an error about name in the box, which is to appear under a path.
+// told returns an error about name in the box, with its destination path.
 func (b *box) told(err error, name, path string) error {
 	if err == nil {
 		return nil
@@ -155,8 +158,8 @@ func (b *box) release(name, to string) error {
 	return errors.Join(err, b.above.Sync())
 }
 
-// close removes the box and what is left in it, all of which is ours. The name of the box
-// is removed only if an empty directory stands there.
+// close removes the box and its entries, which are all ours. The name of the box is removed only if
+// it is an empty directory.
 func (b *box) close() error {
 	var err error
 	if b.dir != nil {
@@ -170,8 +173,8 @@ func (b *box) close() error {
 	return errors.Join(err, b.above.Close())
 }
 
-// removeAllIn removes everything in a directory that nobody else may enter. Directories that
-// are found deeper are moved up first, so it takes no more descriptors for a deep tree.
+// removeAllIn removes everything in a private directory. Deeper directories are moved up first, so
+// a deep tree takes no more descriptors.
 func removeAllIn(dir *pathsafe.Dir) error {
 	moved := 0
 	for {

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -16,7 +19,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
-// latest stands for the newest of what an ID is taken of.
+// latest is the newest commit, savepoint or snapshot.
 const latest = "latest"
 
 // findsCommits is the next step for an operator without the ID of a commit.
@@ -25,7 +28,7 @@ const findsCommits = "find the ID with \"spectrum log\", which lists every commi
 // findCommit is the savepoint of the commit with this ID, or with these digits of
 // it; or of which this is the ID.
 func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, error) {
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
@@ -58,17 +61,9 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 			}
 		}
 		isMeant := func(begun audit.Entry) bool { return len(id) >= least && strings.HasPrefix(begun.Action, id) }
-		if killed := unfinishedCommit(state, isMeant); killed != nil {
-			return savepoint.Savepoint{}, killed
-		}
-		if back := isRollback(state, id); back != nil {
-			return savepoint.Savepoint{}, back
-		}
-		if lost := savepointLost(state, id); lost != nil {
-			return savepoint.Savepoint{}, lost
-		}
-		if failed := notCompleted(state, id); failed != nil {
-			return savepoint.Savepoint{}, failed
+		known := cmp.Or(unfinishedCommit(state, isMeant), isRollback(state, id), savepointLost(state, id), notCompleted(state, id))
+		if known != nil {
+			return savepoint.Savepoint{}, known
 		}
 		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
 	default:
@@ -81,12 +76,15 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	if _, err := pathsafe.ResolveDir(id); err == nil {
 		hint = fmt.Sprintf("%s; to take all of that directory back: \"spectrum rollback --emergency %s\"", findsCommits, shellQuote(id))
 	}
+	if other := otherID(state, id); other != "" {
+		hint = other
+	}
 	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
 // unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
-// a kill: recover undoes or completes it. isMeant is asked for each commit that has begun. It is nil
-// where the log has no such one.
+// a kill: recover undoes or completes it. isMeant is called for each commit that has begun. It
+// returns nil if the log has no such commit.
 func unfinishedCommit(state *statedir.Dir, isMeant func(begun audit.Entry) bool) error {
 	began := map[string]string{}
 	head, _ := readLog(state, func(e audit.Entry) error {
@@ -112,7 +110,7 @@ func unfinishedCommit(state *statedir.Dir, isMeant func(begun audit.Entry) bool)
 // isRollback is the error of the rollback of a rollback, or of the restore of a snapshot: the
 // restore of the snapshot that was taken before it undoes it. It is nil where the log has no such one.
 func isRollback(state *statedir.Dir, id string) error {
-	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
 	for _, c := range all {
 		if c.IsCommit() || len(id) < least || !strings.HasPrefix(c.ID, id) {
 			continue
@@ -130,10 +128,10 @@ func isRollback(state *statedir.Dir, id string) error {
 	return nil
 }
 
-// savepointLost is the error of the rollback of a commit that stands by the audit log, and has no
-// savepoint any more. It is nil where the log has no such one.
+// savepointLost is the error of the rollback of a commit that the audit log has and that has lost
+// its savepoint. It returns nil if the log has no such commit.
 func savepointLost(state *statedir.Dir, id string) error {
-	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
 	for _, c := range all {
 		if !c.IsCommit() || c.State != audit.Done || c.UndoneBy != "" || len(id) < least || !strings.HasPrefix(c.ID, id) {
 			continue
@@ -159,7 +157,7 @@ func savepointLost(state *statedir.Dir, id string) error {
 // notCompleted is the error of the rollback of a commit that failed and was taken back, or that was
 // released as it was. It is nil where the log has no such one.
 func notCompleted(state *statedir.Dir, id string) error {
-	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
 	for _, c := range all {
 		if !c.IsCommit() || len(id) < least || !strings.HasPrefix(c.ID, id) {
 			continue
@@ -170,7 +168,7 @@ func notCompleted(state *statedir.Dir, id string) error {
 		}
 		switch before, _ := snapshotsFor(state, c); {
 		case c.State == audit.Failed:
-			return refusedHint(fmt.Errorf("commit %s failed, and was taken back: %s", c.ID, c.Reason), fmt.Sprintf("nothing of it is in the root, so nothing is to be undone; \"spectrum status %s\" says how the root stands", shellQuote(path)))
+			return refusedHint(fmt.Errorf("commit %s failed, and was taken back: %s", c.ID, c.Reason), fmt.Sprintf("the root has no trace of it, so there is nothing to undo; \"spectrum status %s\" says the state of the root", shellQuote(path)))
 		case c.State == audit.LeftAsIs && before != "":
 			return refusedHint(fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason),
 				fmt.Sprintf("what it left has stayed: \"spectrum snapshot diff %[2]s\" shows what differs from before it, and \"spectrum snapshot restore %[1]s%[2]s\" brings that back", foreignOption(path), before[:shortest]))
@@ -181,15 +179,15 @@ func notCompleted(state *statedir.Dir, id string) error {
 	return nil
 }
 
-// snapshotsFor returns the ID of the snapshot from before a commit, "" where it is gone, and whether
-// an emergency rollback would go back to one from before it. None is verified.
+// snapshotsFor returns the ID of the snapshot from before a commit, "" if it is gone, and whether
+// an emergency rollback would restore one from before it. It verifies none.
 func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole bool) {
-	store, err := kept.Snapshots(state)
+	store, err := statecheck.Snapshots(state)
 	if err != nil {
 		return "", false
 	}
 	defer store.Close()
-	all, _, _ := store.Survey(audit.RootOf(c.Root)) // what cannot be read is no way back
+	all, _, _ := store.Survey(audit.RootOf(c.Root)) // an unreadable snapshot cannot be restored
 	earlier := takenBefore(state, c.ID)
 	for _, h := range all {
 		if h.Action == c.ID && h.Kind == snapshot.PreAction {
@@ -216,19 +214,33 @@ func lastUndone(state *statedir.Dir, root string) error {
 		return nil
 	}
 	return refusedHint(fmt.Errorf("every commit is undone; the last one, %s, was undone at %s", last.Actions[0], last.Time.Format(time.RFC3339)),
-		fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back; \"spectrum log\" lists every commit and rollback", last.Snapshot[:shortest]))
+		takesBack(state, last)+"; \"spectrum log\" lists every commit and rollback")
+}
+
+// takesBack is the command that takes a rollback back; if its snapshot was removed, it says so.
+func takesBack(state *statedir.Dir, rollback *audit.Entry) string {
+	if store, err := statecheck.Snapshots(state); err == nil {
+		defer store.Close()
+		if _, err := store.Find(rollback.Snapshot); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Sprintf("the snapshot from before that rollback, %s, is no longer there, so it cannot be taken back", rollback.Snapshot[:shortest])
+		}
+	}
+	return fmt.Sprintf("\"spectrum snapshot restore %s\" undoes that rollback", rollback.Snapshot[:shortest])
 }
 
 // alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
 // was, and how to take it back. What the log does not have is not known.
 func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
 	when, hint := "", findsCommits
+	var last *audit.Entry
 	_, _ = readLog(state, func(e audit.Entry) error {
 		if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
-			when = " at " + e.Time.Format(time.RFC3339)
-			hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes that rollback back", e.Snapshot[:shortest])
+			last = &e
 		}
 		return nil
 	})
+	if last != nil {
+		when, hint = " at "+last.Time.Format(time.RFC3339), takesBack(state, last)
+	}
 	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
 }

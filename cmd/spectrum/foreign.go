@@ -15,11 +15,11 @@ import (
 // real path, or nothing is done.
 
 func foreignFlag(cmd *cobra.Command, foreign *[]string) {
-	cmd.Flags().StringArrayVar(foreign, "foreign-root", nil, "real path of a restore root that is meant although another user can rename it, or what leads to it: a `directory`")
+	cmd.Flags().StringArrayVar(foreign, "foreign-root", nil, "real path of a restore root that another user can rename, to use this `directory` all the same")
 }
 
-// namedRoot is a restore root that was named, by the path under which it is known. One that
-// is not there is known by the path as it was given.
+// namedRoot is a restore root that was named, with its known path. A root that does not exist has
+// the path of the command line.
 func namedRoot(path string, foreign []string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func namedRoot(path string, foreign []string) (string, error) {
 // foreignHint is the next step after a [*action.ForeignError].
 func foreignHint(e *action.ForeignError) string {
 	if e.Unfinished {
-		return fmt.Sprintf("\"spectrum recover --foreign-root %[1]s %[1]s\" ends it, if that directory is what is meant; then run this again", shellQuote(e.Real))
+		return fmt.Sprintf("\"spectrum recover --foreign-root %[1]s %[1]s\" recovers it, if that is the intended directory; then retry", shellQuote(e.Real))
 	}
 	return fmt.Sprintf("nothing was changed; if %[1]s is what is meant, run this again with --foreign-root %[1]s", shellQuote(e.Real))
 }

@@ -33,14 +33,13 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines = append(lines, words.Few(editLines(r.edits), words.MaxNamed)...)
 	lines = append(lines, words.Few(partedLines(r.parted, "would come back"), words.MaxNamed)...)
 	goneKept := r.keptGone()
-	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; what is in it would be saved in the snapshot that is taken first"), words.MaxNamed)...)
+	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; its content would be saved in the snapshot that is taken first"), words.MaxNamed)...)
 	open := []string{}
 	for _, path := range r.open {
 		open = append(open, path.String())
 	}
 	lines = append(lines, words.Few(each(open, "%s may be open for writing by another process; it would be kept in a directory beside it"), words.MaxNamed)...)
 	lines = append(lines, words.Few(leftLines(r.left), words.MaxNamed)...)
-	left := leftFields(r.left)
 	a.tellBeside(in, r.kind != audit.Emergency)
 	a.tellUnread(r.unread)
 	before, spaces := r.done.Snapshot.Header(), []any{}
@@ -50,23 +49,9 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 		spaces = append(spaces, map[string]any{"free_bytes": int64(s.Free.Bytes), "needed_bytes": int64(s.Need.Bytes), "of": jsonTexts(spaceOf(s))})                        //nolint:gosec // the same
 	}
 	lines = append(lines, fmt.Sprintf("OK dry run: %s; nothing was changed", r.counts()))
-	fields := map[string]any{
-		"affected": commits, "changed": jsonTexts(r.changed), "changes": changes, "code": "OK", "counts": r.counts().fields(), "dry_run": true, "files": r.files, "left": left, "ok": true, "open": jsonTexts(open),
-		"restore_root": jsonText(in.Path()), "rollback": string(r.kind), "space": spaces, "passed": passedFields(in, r.passed),
-		"snapshot_before": map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole},
-	}
-	if len(r.edits) > 0 {
-		fields["edits"] = editFields(r.edits)
-	}
-	if len(r.parted) > 0 {
-		fields["parted"] = partedFields(r.parted)
-	}
-	if len(goneKept) > 0 {
-		fields["kept_removed"] = jsonTexts(goneKept)
-	}
-	if len(r.unread) > 0 {
-		fields["unread"] = r.unread
-	}
+	fields := r.fields(in, commits, goneKept)
+	fields["changes"], fields["dry_run"], fields["open"], fields["space"] = changes, true, jsonTexts(open), spaces
+	fields["snapshot_before"] = map[string]any{"bytes": before.Bytes, "files": before.Files, "names": before.Names, "whole": before.Whole}
 	if (r.inPart || r.unreadable) && !a.json {
 		if err := a.text(strings.Join(lines[:len(lines)-1], "\n")); err != nil {
 			return err
@@ -95,7 +80,7 @@ func (r *rollbackReport) written(s action.Space) (n int64) {
 	return n
 }
 
-// each says the same of each path.
+// each formats a line for each path.
 func each(paths []string, format string) (lines []string) {
 	for _, path := range paths {
 		lines = append(lines, fmt.Sprintf(format, shortPath(path)))
@@ -103,7 +88,7 @@ func each(paths []string, format string) (lines []string) {
 	return lines
 }
 
-// leftLines say what stays, and why.
+// leftLines name the entries that stay, with the reason.
 func leftLines(left []action.Left) (lines []string) {
 	for _, l := range left {
 		lines = append(lines, fmt.Sprintf("%s stays: %s", shortPath(l.Path), words.Cut(oneLine(l.Why))))
@@ -127,7 +112,7 @@ func editFields(edits []action.Edit) []any {
 	return all
 }
 
-// partedLines name the files of several names not all of which come back.
+// partedLines name files with several hard links of which not all are restored.
 func partedLines(parted []action.Parted, comes string) (lines []string) {
 	for _, p := range parted {
 		as := "a file of its own"
@@ -177,7 +162,7 @@ func changeText(c action.Change) string {
 	return "set mode, owner and attributes of " + path
 }
 
-// contentText is what stands at a name, and how much is in it.
+// contentText describes an entry and its size.
 func contentText(c action.Content) string {
 	switch c.Type {
 	case snapshot.File:

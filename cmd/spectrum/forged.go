@@ -6,39 +6,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
-// A manifest that does not verify and that the audit log does not know was never a snapshot: it is
-// listed as damage, and to ask for it is a mistake, which halts nothing.
-
-// withoutForged returns the snapshots without those that the audit log does not know and that do not
-// verify, and the damage of those. Where the log cannot be read, none is forged.
-func (s *snapshotShelf) withoutForged(all []snapshot.Header) (rest []snapshot.Header, forged []*snapshot.DamageError) {
+// withoutForged returns the snapshots without those that were never taken ([action.Logged]), and the
+// damage of those.
+func (s *snapshotCommand) withoutForged(all []snapshot.Header) (rest []snapshot.Header, forged []*snapshot.DamageError) {
 	known, err := loggedSnapshots(s.state)
 	if err != nil {
 		return all, nil
 	}
-	for _, h := range all {
-		if !known[h.ID] {
-			_, err := s.store.Find(h.ID)
-			if d, is := errors.AsType[*snapshot.DamageError](err); is {
-				forged = append(forged, d)
-				continue
-			}
-		}
-		rest = append(rest, h)
-	}
-	return rest, forged
+	return known.NeverTaken(all, s.store.Find)
 }
 
 // withoutChanged returns the snapshots without those whose manifests were changed in place, and the
 // damage of those. Of manifests it reads as many bytes as recover does, the newest first.
-func (s *snapshotShelf) withoutChanged(ctx context.Context, all []snapshot.Header) ([]snapshot.Header, []*snapshot.DamageError, error) {
-	changed, err := s.store.Changed(ctx, all, kept.Glance)
+func (s *snapshotCommand) withoutChanged(ctx context.Context, all []snapshot.Header) ([]snapshot.Header, []*snapshot.DamageError, error) {
+	changed, err := s.store.Changed(ctx, all, statecheck.Glance)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,25 +35,15 @@ func (s *snapshotShelf) withoutChanged(ctx context.Context, all []snapshot.Heade
 	}), changed, nil
 }
 
-// loggedSnapshots returns the IDs of all snapshots that the audit log names.
-func loggedSnapshots(state *statedir.Dir) (map[string]bool, error) {
-	known := map[string]bool{}
-	_, err := readLog(state, func(e audit.Entry) error {
-		known[e.Snapshot] = true
-		return nil
-	})
-	return known, err
+func loggedSnapshots(state *statedir.Dir) (action.Logged, error) {
+	return action.LoggedSnapshots(func(visit func(audit.Entry) error) (audit.Head, error) { return readLog(state, visit) })
 }
 
-// isUntaken reports whether what is damaged is a manifest of which the audit log, which can be read,
-// does not know that it was ever taken.
+// isUntaken reports whether the damage is a manifest of a snapshot that the audit log, which can be
+// read, does not have.
 func isUntaken(state *statedir.Dir, damaged string) bool {
-	_, id, isManifest := strings.Cut(damaged[strings.LastIndexByte(damaged, '/')+1:], "-")
-	if !isManifest || !strings.HasPrefix(damaged, "roots/") {
-		return false
-	}
 	known, err := loggedSnapshots(state)
-	return err == nil && len(known) > 0 && !known[id]
+	return err == nil && known.IsUntaken(damaged)
 }
 
 // logRefused logs that a rollback could not begin.

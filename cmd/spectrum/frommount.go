@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
@@ -17,17 +18,23 @@ var (
 	// errTampered: a view has found that its sources are not what was verified.
 	errTampered = errors.New("the view found tampering: nothing that it shows may be committed")
 
-	// errNotShown: the view that somebody looked at does not vouch for the
-	// candidate any more.
+	// errNotShown reports that the view does not show the previewed candidate any more.
 	errNotShown = errors.New("the view that was looked at is gone")
 )
 
-// openMounted opens the candidate that a view shows. The view is asked who it
-// is and what it has seen; the candidate is verified again all the same.
-func openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidate, error) {
+// openMounted opens the candidate that a view shows. It asks the view for its identity and
+// findings, and verifies the candidate again.
+func (a *app) openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidate, error) {
 	path, record, err := readCandidate(mountpoint)
 	if err != nil {
 		return nil, err
+	}
+	if record.Attested {
+		next := []string{"spectrum", "preview", "--restore-root", "DIR"}
+		for _, dir := range record.RunDirs {
+			next = append(next, shellQuote(dir))
+		}
+		return nil, refusedHint(fmt.Errorf("the view on %q is lazy: not all of it was read, so nothing can be approved from it", path), "to read everything: "+strings.Join(next, " "))
 	}
 	status, err := view.ReadStatus(path)
 	if err != nil {
@@ -36,7 +43,7 @@ func openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidat
 	if err := untampered(&status, path); err != nil {
 		return nil, err
 	}
-	c, err := reopen(ctx, preview.Origin{
+	c, err := a.reopen(ctx, preview.Origin{
 		ProjectRoot: record.ProjectRoot, RunDirs: record.RunDirs, Chain: record.Chain, RestoreRoot: restoreRoot,
 		View: &preview.View{Mountpoint: path, ID: status.ViewID},
 	})
@@ -49,7 +56,7 @@ func openMounted(ctx context.Context, mountpoint, restoreRoot string) (*candidat
 	return c, nil
 }
 
-// readCandidate asks a view what it shows, and gives its real path too.
+// readCandidate asks a view for its candidate, and returns the real path of the view.
 func readCandidate(mountpoint string) (path string, record view.CandidateRecord, err error) {
 	if path, err = ownView(mountpoint); err != nil {
 		return "", view.CandidateRecord{}, err
@@ -64,8 +71,8 @@ func readCandidate(mountpoint string) (path string, record view.CandidateRecord,
 	return path, record, nil
 }
 
-// ownView gives the real path of a live view that this user, or root, has
-// mounted: what another user's server says is not worth asking for.
+// ownView returns the real path of a live view that this user, or root, has mounted. Servers of
+// other users are not trusted.
 func ownView(mountpoint string) (string, error) {
 	path, err := fusemount.FindView(mountpoint)
 	if errors.Is(err, fusemount.ErrDeadMount) {
@@ -77,8 +84,7 @@ func ownView(mountpoint string) (string, error) {
 	return path, nil
 }
 
-// untampered is [errTampered] when the view on a path says that it has found
-// anything.
+// untampered is [errTampered] if the view on a path has findings.
 func untampered(s *view.StatusRecord, path string) error {
 	if s.Tampered {
 		return fmt.Errorf("view on %q: %w", path, errTampered)
@@ -100,7 +106,7 @@ func checkShown(looked *preview.View) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotShown, err)
 	}
-	if status.ViewID != looked.ID { // first: what another view has found is of no account
+	if status.ViewID != looked.ID { // checked first: findings of another view do not count
 		return fmt.Errorf("%w: another one is mounted on %q", errNotShown, path)
 	}
 	return untampered(&status, path)
@@ -111,7 +117,7 @@ func (c *candidate) isAsShown(plan *restore.Plan) error {
 	if c.shown == nil {
 		return nil
 	}
-	if !slices.Equal(view.BundleRoots(plan), c.shown) {
+	if !slices.Equal(view.SceneOf(plan).BundleRoots(), c.shown) {
 		return refusedHint(errors.New("the run directories hold another bundle than the view shows"), "mount again, and look again")
 	}
 	return nil

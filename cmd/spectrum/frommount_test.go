@@ -68,17 +68,17 @@ func (p *proposed) commands() [][]string {
 
 // tamper lets the view find a change of a source. When it is mended again only
 // the view knows of it: the file has its content and its time.
-func (p *proposed) tamper(mend bool) {
+func (p *proposed) tamper(fix bool) {
 	p.t.Helper()
 	source := filepath.Join(p.project.Root, "a")
 	before, err := os.Stat(source)
 	check(p.t, err)
-	flip(p.t, source, 1)
+	harness.Flip(p.t, source, 1)
 	if _, err := os.ReadFile(filepath.Join(p.dir, "a")); !errors.Is(err, syscall.EIO) {
 		p.t.Fatal(err)
 	}
-	if mend {
-		flip(p.t, source, 1)
+	if fix {
+		harness.Flip(p.t, source, 1)
 		check(p.t, os.Chtimes(source, time.Time{}, before.ModTime()))
 	}
 }
@@ -119,11 +119,11 @@ func TestNothingIsCommittedOfATamperedView(t *testing.T) {
 func TestTamperedArtifactCountsToo(t *testing.T) {
 	p := propose(t)
 	commands := p.commands()
-	flip(t, p.run.Path(bundle.Proof), 3)
+	harness.Flip(t, p.run.Path(bundle.Proof), 3)
 	if _, err := os.ReadFile(p.control("runs/run-1/" + bundle.Proof)); !errors.Is(err, syscall.EIO) {
 		t.Fatal(err)
 	}
-	flip(t, p.run.Path(bundle.Proof), 3)
+	harness.Flip(t, p.run.Path(bundle.Proof), 3)
 	p.refuses(commands, statusRejected, "VIEW_TAMPERED")
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// A halftree is what is at the names of an attempt that halts a root: which of the two trees
-// stands there, what differs from both, and where the rest is.
+// A halftree compares the names of an attempt that halts a root with the trees before and after it:
+// which one they are in, what differs from both, and where the rest is.
 type halftree struct {
 	*staging.Inspection
 	before, after, neither int // how many names
@@ -64,10 +64,11 @@ func countNames(found *staging.Inspection) *halftree {
 	return t
 }
 
-// maxNamed is how many names a person is told of each kind.
+// maxNamed is how many names of each kind are printed.
 const maxNamed = 5
 
-// stands says which tree stands, which names differ from both, and where the other things are.
+// stands describes which tree the root has, which names differ from both, and where the other
+// entries are.
 func (a *haltedAttempt) stands(root string) []string {
 	t := a.tree
 	if a.Staging == "" {
@@ -100,12 +101,8 @@ func (a *haltedAttempt) stands(root string) []string {
 	for _, d := range t.Replaced {
 		lines = append(lines, fmt.Sprintf("%s is not the directory that it was: bring that back to this name first; \"find %s -xdev -inum %d\" finds it", shellQuote(filepath.Join(root, d.Path)), shellQuote(root), d.Inode))
 	}
-	for _, path := range t.InTheWay {
-		lines = append(lines, "in the way of its names: "+shellQuote(filepath.Join(root, path)))
-	}
-	for _, path := range t.Foreign {
-		lines = append(lines, "not of it, in a directory that it has made: "+shellQuote(filepath.Join(root, path)))
-	}
+	lines = append(lines, firstPaths(root, "in the way of its names: ", t.InTheWay)...)
+	lines = append(lines, firstPaths(root, "not of it, in a directory that it has made: ", t.Foreign)...)
 	if t.before+t.neither > 0 {
 		lines = append(lines, t.named(root, "as after: ", staging.AsAfter)...)
 	}
@@ -115,7 +112,18 @@ func (a *haltedAttempt) stands(root string) []string {
 	return lines
 }
 
-// named says of the first names in a state where the things of before and after are.
+// firstPaths has a line for each of the first paths, and one with the number of the others.
+func firstPaths(root, what string, paths []string) (lines []string) {
+	for _, path := range paths[:min(len(paths), maxNamed)] {
+		lines = append(lines, what+shellQuote(filepath.Join(root, path)))
+	}
+	if more := len(paths) - maxNamed; more > 0 {
+		lines = append(lines, fmt.Sprintf("%s%s; --json has all", what, numberOf(more, "more name")))
+	}
+	return lines
+}
+
+// named describes, for the first names in a state, where their old and new entries are.
 func (t *halftree) named(root, what string, stands staging.Stands) (lines []string) {
 	more := 0
 	for _, n := range t.Names {
@@ -132,10 +140,10 @@ func (t *halftree) named(root, what string, stands staging.Stands) (lines []stri
 			others = append(others, "nothing is there")
 		}
 		if n.Goes {
-			others = append(others, "what was there before: "+placeOf(root, n.Before))
+			others = append(others, "what was there before: "+pathIn(root, n.Before))
 		}
 		if n.Comes && stands != staging.AsAfter {
-			others = append(others, "what was to come: "+placeOf(root, n.After))
+			others = append(others, "what was to come: "+pathIn(root, n.After))
 		}
 		if len(others) > 0 {
 			line += " (" + strings.Join(others, "; ") + ")"
@@ -143,19 +151,19 @@ func (t *halftree) named(root, what string, stands staging.Stands) (lines []stri
 		lines = append(lines, line)
 	}
 	if more > 0 {
-		lines = append(lines, fmt.Sprintf("%s%s more; --json names them", what, numberOf(more, "name")))
+		lines = append(lines, fmt.Sprintf("%s%s; --json has all", what, numberOf(more, "more name")))
 	}
 	return lines
 }
 
-func placeOf(root, path string) string {
+func pathIn(root, path string) string {
 	if path == "" {
 		return "not found in the root"
 	}
 	return shellQuote(filepath.Join(root, path))
 }
 
-// maxFields bounds how many names a program is told.
+// maxFields is how many names the JSON has.
 const maxFields = 10_000
 
 // fields is a halftree for a program; nil where it is not known.
@@ -166,7 +174,7 @@ func (t *halftree) fields(root string) any {
 	names := []any{}
 	for _, n := range t.Names[:min(len(t.Names), maxFields)] {
 		names = append(names, map[string]any{
-			"after": placeField(root, n.After), "before": placeField(root, n.Before), "path": jsonText(n.Path),
+			"after": pathField(root, n.After), "before": pathField(root, n.Before), "path": jsonText(n.Path),
 			"stands": standsText[n.Stands],
 		})
 	}
@@ -179,7 +187,7 @@ func (t *halftree) fields(root string) any {
 
 var standsText = map[staging.Stands]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}
 
-func placeField(root, path string) any {
+func pathField(root, path string) any {
 	if path == "" {
 		return nil
 	}

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -27,13 +26,12 @@ type haltedError struct {
 	root      string // the path by which it is known
 	attempts  []haltedAttempt
 	bar       *barMark // of a rollback that could not be carried out; nil for none
-	inRecover bool     // it is recover that says so
+	inRecover bool     // recover reports that
 	newest    string   // id of the newest snapshot of all of it that an emergency rollback may go back to; "" for none
 	err       error
 }
 
-// haltedAttempt is an attempt that halts a root. What the audit log does not say
-// of it is zero.
+// haltedAttempt is an attempt that halts a root. Fields that the audit log does not have are zero.
 type haltedAttempt struct {
 	*staging.HaltError
 	kind   string               // what began, like "commit"
@@ -48,8 +46,7 @@ type haltedAttempt struct {
 func (e *haltedError) Error() string { return strings.ReplaceAll(e.err.Error(), "\n", "; ") }
 func (e *haltedError) Unwrap() error { return e.err }
 
-// haltedIn gives an error the records of the attempts that halt the root, if that
-// is what it says.
+// haltedIn adds the records of the attempts that halt the root to an error, if that is the error.
 func haltedIn(state *statedir.Dir, root string, err error) error {
 	if kin, is := errors.AsType[*action.KinError](err); is {
 		root = kin.Kin.Path
@@ -75,7 +72,7 @@ type failedError struct {
 func (e *failedError) Error() string { return e.err.Error() }
 func (e *failedError) Unwrap() error { return e.err }
 
-// failedIn gives the error of a commit the record of the attempt, if that halts the root.
+// failedIn adds the record of the attempt to the error of a commit, if that halts the root.
 func failedIn(state *statedir.Dir, root string, err error) error {
 	var failed *staging.Error
 	if !errors.As(err, &failed) || failed.Rollback == nil || failed.Attempt == "" {
@@ -97,29 +94,29 @@ func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.Halt
 	return e
 }
 
-// newestWhole returns the id of the newest snapshot of all of a root that a person or a timer has
-// taken and that lacks nothing; it is not verified. What cannot be read is none.
+// newestWhole returns the id of the newest snapshot of a root that an emergency rollback may go back
+// to; it is not verified. What cannot be read is none.
 func newestWhole(state *statedir.Dir, root string) (id string) {
 	name, err := nameOfRoot(state, action.RootPath(root), true)
 	if err != nil {
 		return ""
 	}
-	store, err := kept.Snapshots(state)
+	store, err := statecheck.Snapshots(state)
 	if err != nil {
 		return ""
 	}
 	defer store.Close()
 	all, _, _ := store.Survey(name) // as far as it can be read
 	for _, h := range all {
-		if h.Whole && h.Kind != snapshot.PreAction && h.Unread == 0 {
+		if h.ForEmergency() {
 			id = h.ID
 		}
 	}
 	return id
 }
 
-// lookUp finds the attempts in the audit log. As far as that cannot be read, what
-// it says of them is not known; its damage is not what this is about.
+// lookUp finds the attempts in the audit log. Entries that cannot be read are skipped; another
+// check reports that damage.
 func (e *haltedError) lookUp(state *statedir.Dir) {
 	log, err := openLog(state)
 	if err != nil {
@@ -149,7 +146,7 @@ func (a *haltedAttempt) see(e *audit.Entry) {
 	a.entry = e.Sequence
 }
 
-// where says where an attempt stands, and where its record is.
+// where describes where the staging directory and the record of an attempt are.
 func (a *haltedAttempt) where() string {
 	kind, record := "", "the audit log does not know it"
 	if a.kind != "" {
@@ -185,7 +182,7 @@ func (e *haltedError) hints() []string {
 	}
 	hints = append(hints, acknowledgeHint(root))
 	if e.newest != "" {
-		hints = append(hints, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, whatever stands there, if that verifies", root, e.newest[:shortest]))
+		hints = append(hints, fmt.Sprintf("\"spectrum rollback --emergency %s\" restores snapshot %s, if it verifies, whatever the current state", root, e.newest[:shortest]))
 	}
 	hidden := slices.IndexFunc(e.attempts, func(a haltedAttempt) bool { return a.mount != nil })
 	switch {
@@ -200,7 +197,7 @@ func (e *haltedError) hints() []string {
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool {
 		return a.tree.foreign+len(a.tree.Foreign)+len(a.tree.InTheWay) > 0 && len(a.tree.Replaced) == 0
 	}):
-		next = "move away what is named as neither, as not of it, or as in the way, then " + next
+		next = "move away the files named as changed, foreign or in the way, then " + next
 	}
 	return append(hints, next)
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -67,8 +67,8 @@ func machineHints(err error) []string {
 	return []string{"fix the problem above and retry; " + asksDoctor}
 }
 
-// partHints say how a part of the state directory can be used again, and where the ways back do
-// without it, how they do.
+// partHints are the hints that make a part of the state directory usable again, and, where
+// rollbacks work without it, that they do.
 func partHints(e *statedir.PartError) []string {
 	path := shellQuote(e.Path)
 	aside := fmt.Sprintf("mv %s %s", path, shellQuote(e.Path+".aside"))
@@ -81,37 +81,37 @@ func partHints(e *statedir.PartError) []string {
 		fix = fmt.Sprintf("as root: chown -R %d %s", os.Geteuid(), path)
 	}
 	hints := []string{fix}
-	if isPlain := strings.Contains(e.Name, "/"); fix != aside && e.Name != "snapshots" && !isPlain { // a way back needs that, and previews a count
+	if isPlain := strings.Contains(e.Name, "/"); fix != aside && e.Name != "snapshots" && !isPlain { // a rollback requires it, and a preview requires a count
 		hints = append(hints, "or, since the ways back are possible without it: "+aside)
 	}
 	return append(hints, thenAgain)
 }
 
-// lockHint is for what stands at the name of a lock of a root, and cannot be locked.
+// lockHint is for an entry at the name of the lock that cannot be locked.
 const lockHint = "\"ls -l\" shows whose \"" + staging.LockName + "\" in the restore root is; while another user is at work there, wait"
 
 const thenAgain = "then run this again"
 
-// mendHints are those of an error, with the command first that mends the part of the state directory
+// fixHints are those of an error, with the command first that mends the part of the state directory
 // that it is about.
-func (a *app) mendHints(err error, v *verdict) []string {
+func (a *app) fixHints(err error, v *verdict) []string {
 	part, isPart := errors.AsType[*statedir.PartError](err)
 	if isPart && v.isRejected() && errors.Is(part, fs.ErrPermission) {
 		return partHints(part)
 	}
 	state, unknown := a.statePath()
-	if isPart || unknown != nil || !v.isMendable() {
+	if isPart || unknown != nil || !v.isFixable() {
 		return v.hints
 	}
 	abs, unknown := filepath.Abs(state)
 	if unknown != nil {
 		return v.hints
 	}
-	mend := kept.Mend(abs, err)
-	if mend == "" {
+	fix := statecheck.Mend(abs, err)
+	if fix == "" {
 		return v.hints
 	}
-	hints := []string{mend}
+	hints := []string{fix}
 	if _, unfinished := errors.AsType[*action.UnfinishedError](err); !unfinished {
 		hints = append(hints, thenAgain)
 	}
@@ -123,7 +123,7 @@ func (a *app) mendHints(err error, v *verdict) []string {
 }
 
 // asksDoctor is the next step after an error that is about the machine.
-const asksDoctor = "\"spectrum doctor\" says what this machine can do, and what is missing"
+const asksDoctor = "\"spectrum doctor\" shows what this machine supports, and what is missing"
 
 // lackHints are for a commit that failed because the file system cannot do something.
 func lackHints(err error) []string {
@@ -133,7 +133,7 @@ func lackHints(err error) []string {
 	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
 }
 
-// mountHint says what to do about a mount in the way, and then.
+// mountHint returns how to remove a mount that is in the way, and the next step.
 func mountHint(at *pathsafe.MountError, next string) string {
 	whose := ""
 	if at.UserID >= 0 {
@@ -142,7 +142,7 @@ func mountHint(at *pathsafe.MountError, next string) string {
 	return fmt.Sprintf("unmount what is in the way%s: \"umount %s\"; then %s", whose, shellQuote(at.Mountpoint), next)
 }
 
-// notOwnHint says who can unmount a view, and how.
+// notOwnHint returns which user can unmount a view, and how.
 func notOwnHint(path string, uid int) string {
 	unmount := "spectrum umount " + shellQuote(path)
 	if uid <= 0 {
@@ -159,17 +159,20 @@ func known(hint string) []string {
 }
 
 func vagueHints(e *action.VagueError) []string {
-	hints := append([]string{"the candidate is in quarantine now"}, heldHints(e.Source)[1:]...)
-	if e.Recommended != "" {
-		hints = append(hints, "the preview recommends: "+e.Recommended)
+	return []string{
+		"the candidate is in quarantine now",
+		heldHints(e.Source)[1],
+		fmt.Sprintf("after the release, \"spectrum commit --preview %s\" names the statement that approves it", e.Preview[:shortest]),
 	}
-	return hints
 }
 
 // hints name the statement that the preview recommends.
 func (e *approvalRequired) hints() []string {
 	if e.recommended == "" {
-		return []string{"nothing of this candidate can be restored as it is; section 10 of the preview says why"}
+		return []string{"no file of this candidate can be restored as it is; section 10 of the preview has the reasons"}
+	}
+	if e.next != nil {
+		return e.next
 	}
 	return []string{e.command}
 }
@@ -178,7 +181,7 @@ func (e *approvalRequired) hints() []string {
 func heldHints(source string) []string {
 	return []string{
 		fmt.Sprintf("\"spectrum quarantine show %s\" says why", source),
-		fmt.Sprintf("\"spectrum quarantine release %s --reason TEXT\" when it is clarified", source),
+		fmt.Sprintf("\"spectrum quarantine release %s --reason TEXT\" once its findings are resolved", source),
 	}
 }
 
@@ -192,5 +195,5 @@ func haltHints(root string) []string {
 }
 
 func acknowledgeHint(root string) string {
-	return fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root against a statement: what cannot be undone stays", root)
+	return fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root after a typed statement: changes that cannot be undone stay", root)
 }

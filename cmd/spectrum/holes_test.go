@@ -109,9 +109,9 @@ func TestHolesAreNotLatest(t *testing.T) {
 	}
 }
 
-// TestHolesStopNobody: in a view of all runs one that is rejected, or takes minutes,
+// TestHolesBlockNothing: in a view of all runs one that is rejected, or takes minutes,
 // stops neither the others nor latest.
-func TestHolesStopNobody(t *testing.T) {
+func TestHolesBlockNothing(t *testing.T) {
 	project := bundletest.New(t)
 	project.Run("good", map[string]string{"good": "good"})
 	project.Run("slow", map[string]string{"slow": "small"})
@@ -146,9 +146,9 @@ func TestHolesStopNobody(t *testing.T) {
 	<-entered
 }
 
-// TestManyHolesStopNobody: nor do many runs that take minutes each, all of which readers
+// TestManyHolesBlockNothing: nor do many runs that take minutes each, all of which readers
 // wait for. A run that is smaller than they does not wait until each of them has had a turn.
-func TestManyHolesStopNobody(t *testing.T) {
+func TestManyHolesBlockNothing(t *testing.T) {
 	const slow = 12
 	project := bundletest.New(t)
 	project.Run("good", map[string]string{"good": "good"})

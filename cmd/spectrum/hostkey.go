@@ -4,14 +4,13 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// hostKey is this host's own key, with which it signs what it does: the
-// operator's key need not be there. It is made, durably, when it is asked for the
-// first time; of two processes that make one, both get the first.
+// hostKey returns this host's own key, with which it signs its records: the operator's key may be
+// elsewhere. The key is made, durably, at its first use; two processes that make one get the same.
 func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
 	key, err := bundle.LoadKey(state.HostKey())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -19,7 +18,7 @@ func (a *app) hostKey(state *statedir.Dir) (bundle.Key, error) {
 			a.hasDone("the host's key was made")
 		}
 	}
-	return key, refusedHint(err, kept.HostKeyHint(state, err))
+	return key, refusedHint(err, statecheck.HostKeyHint(state, err))
 }
 
 func makeHostKey(state *statedir.Dir) (bundle.Key, error) {
@@ -51,5 +50,5 @@ func hostID(state *statedir.Dir) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	return key.ValidatorID(), refusedHint(err, kept.HostKeyHint(state, err))
+	return key.ValidatorID(), refusedHint(err, statecheck.HostKeyHint(state, err))
 }

@@ -37,7 +37,7 @@ func (e *interruptedError) Error() string {
 	return "interrupted: " + strings.Join(e.done, "; ")
 }
 
-// unchanged begins what is said of a command that has done nothing; see [app.truly].
+// unchanged begins the message of a command that has changed nothing; see [app.truly].
 const unchanged = "nothing was changed"
 
 // interrupted adds to an error what the command had done before it was interrupted.
@@ -67,8 +67,8 @@ func (a *app) truly(hint string) string {
 	return strings.Join(done, "; ") + "; nothing else was changed" + rest
 }
 
-// hasDone notes something that this command has done and that stays, whatever becomes of
-// the rest of its work. What it does again, in another try, is told once.
+// hasDone records a change that stays, whatever happens to the rest of the command. A repeated
+// change is recorded once.
 func (a *app) hasDone(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(a.done, text) {
 		a.done = append(a.done, text)
@@ -85,8 +85,9 @@ func (a *app) hasEnded(outcomes []staging.Outcome) {
 	}
 }
 
-// latestHasEnded is the error of a rollback of "latest" that has found an unfinished commit: that one
-// was the latest. What was meant is asked again, since another commit would be undone beside it.
+// latestHasEnded is the error of a rollback of "latest" that has found an unfinished commit: that
+// commit was the latest. The operator must decide again, because another commit would be undone
+// too.
 func (a *app) latestHasEnded(next string) error {
 	o := a.endedCommit
 	switch {
@@ -104,7 +105,7 @@ func endedText(o staging.Outcome) string {
 	return fmt.Sprintf("an unfinished %s was found and %s (%s)%s", kindText(o.Kind), o.Result, o.Attempt, againText(o))
 }
 
-// againText says of a rollback or a restore that was itself rolled back what that means; "" of all else.
+// againText describes a rollback or a restore that was itself rolled back; "" for anything else.
 func againText(o staging.Outcome) string {
 	if o.Kind == staging.KindCommit || o.Result != staging.RolledBack {
 		return ""
@@ -112,8 +113,8 @@ func againText(o staging.Outcome) string {
 	return ": the root is as before it; run the same command again"
 }
 
-// pruneInterrupted says of a prune that was interrupted which snapshots are gone.
-// Before the first has gone nothing has.
+// pruneInterrupted reports which snapshots an interrupted prune has removed. Before the first
+// removal it has changed nothing.
 func pruneInterrupted(err error, p snapshot.Pruned, dry bool) error {
 	if !errors.Is(err, context.Canceled) || dry || len(p.Gone) == 0 {
 		return err

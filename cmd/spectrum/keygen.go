@@ -43,10 +43,10 @@ func runKeygen(app *app, opts keygenOptions) error {
 		return refusedHint(fmt.Errorf("key file %q exists; it was not replaced", path), "\"spectrum keygen --out FILE\" makes another key elsewhere")
 	}
 	if err != nil {
-		return refusedHint(err, "name a file in a directory that is there, where you may write, with --out FILE")
+		return refusedHint(err, "choose a file with --out FILE in an existing directory where you can write")
 	}
 	if err := dir.Sync(); err != nil {
-		return fmt.Errorf("key file %q was written, and may be gone after a power cut: %w", path, err)
+		return fmt.Errorf("key file %q was written, but may be lost in a power cut: %w", path, err)
 	}
 	app.say("wrote %q; whoever can read it can sign as this validator", path)
 	return app.result(key.ValidatorID(), map[string]any{"key_file": jsonText(path), "ok": true, "validator_id": key.ValidatorID()})

@@ -7,15 +7,14 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // knowRoot returns the path under which the records of the directory at a real path are kept, and
-// says what became of it: that it was moved, or that the record of where restore roots are has
-// lost it.
+// reports whether it was moved, or whether roots.log has lost it.
 func (a *app) knowRoot(state *statedir.Dir, real, id string, dry bool, ev statedir.Evidence) (string, error) {
 	before, err := state.KnownRoots()
 	if err != nil {
@@ -31,7 +30,7 @@ func (a *app) knowRoot(state *statedir.Dir, real, id string, dry bool, ev stated
 		if dry {
 			again = "the command without --dry-run has it do so again"
 		}
-		a.tell("spectrum: %s; %s", oneLine(kept.UnnamedError(state, name).Error()), again)
+		a.tell("spectrum: %s; %s", oneLine(statecheck.UnnamedError(state, name).Error()), again)
 	}
 	return name, err
 }
@@ -72,7 +71,7 @@ func nameOfRoot(state *statedir.Dir, path string, look bool) (string, error) {
 	}
 	var store *snapshot.Store
 	if _, err := state.Root().Lstat("snapshots"); !errors.Is(err, fs.ErrNotExist) { // a look makes none
-		if store, err = kept.Snapshots(state); err == nil {
+		if store, err = statecheck.Snapshots(state); err == nil {
 			defer store.Close()
 		}
 	}

@@ -7,22 +7,24 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
 )
 
 // This file is the short names of candidates: "latest", and the beginning of a run's name.
 
-// makesCandidate is the next step where there is no candidate.
+// makesCandidate is the next step if there is no candidate.
 const makesCandidate = "make one with \"spectrum run -- COMMAND\" or \"spectrum seal .\", or name a run directory; a path that is called latest is ./latest"
 
-// noteCandidate records a candidate that was sealed, so that "latest" is its name. Where there is no
-// state directory none is made for that. The seal stands if it cannot be recorded.
+// noteCandidate records a sealed candidate, so that "latest" names it. It does not make a state
+// directory. A failure to record does not undo the seal.
 func (a *app) noteCandidate(s *sealedRun, over string) {
 	state, err := a.existingState()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,9 +42,19 @@ func (a *app) noteCandidate(s *sealedRun, over string) {
 	}
 }
 
-// candidates returns the candidates that were sealed and whose run directories are still there, the
-// newest first.
+// candidates returns those of [app.allCandidates] whose run directories are still there.
 func (a *app) candidates() ([]statedir.SealedCandidate, error) {
+	all, err := a.allCandidates()
+	return slices.DeleteFunc(all, isCandidateGone), err
+}
+
+func isCandidateGone(c statedir.SealedCandidate) bool {
+	way, err := pathsafe.WayTo(string(c.RunDir))
+	return err == nil && way.Missing // the caller that opens it reports the error
+}
+
+// allCandidates returns the candidates that were sealed, the newest first.
+func (a *app) allCandidates() ([]statedir.SealedCandidate, error) {
 	state, err := a.existingState()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -51,17 +63,71 @@ func (a *app) candidates() ([]statedir.SealedCandidate, error) {
 		return nil, err
 	}
 	defer state.Close()
-	all, err := state.Candidates()
-	if err != nil {
-		return nil, err
-	}
-	there := all[:0]
-	for _, c := range all {
-		if way, err := pathsafe.WayTo(string(c.RunDir)); err != nil || !way.Missing { // of an error the one who opens it is told
-			there = append(there, c)
+	return state.Candidates()
+}
+
+// unreviewed returns the candidates that were sealed and that no preview shows, the newest first; of a
+// root, unless that is "", those that would change it.
+func (a *app) unreviewed(state *statedir.Dir, root string) (found []statedir.SealedCandidate) {
+	shown := map[string]bool{}
+	previews, _ := state.Previews()
+	for _, p := range previews {
+		raw, err := state.LoadPreview(p.ID)
+		if err != nil {
+			continue
+		}
+		if record, err := preview.ParseRecord(raw, p.ID); err == nil {
+			for _, dir := range record.Origin().RunDirs {
+				shown[dir] = true
+			}
 		}
 	}
-	return there, nil
+	all, _ := state.Candidates() // what cannot be read is not listed
+	for _, c := range all {
+		isOf := root == "" || len(c.Over) > 0 && isWithin(string(c.Over), root)
+		if isOf && !shown[string(c.RunDir)] && !isCandidateGone(c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// Of the candidates that were not reviewed, status has the commands that review the newest, and the names
+// of some others.
+const (
+	maxUnreviewed = 3
+	maxEarlier    = 10
+)
+
+// earlierText names candidates without the commands that review them.
+func earlierText(all []statedir.SealedCandidate) string {
+	names := make([]string, 0, maxEarlier)
+	for _, c := range all[:min(len(all), maxEarlier)] {
+		names = append(names, shellQuote(filepath.Base(string(c.RunDir))))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(all) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	was := "were"
+	if len(all) == 1 {
+		was = "was"
+	}
+	return fmt.Sprintf("%s %s not reviewed either: %s; \"spectrum review NAME\" shows one", numberOf(len(all), "earlier candidate"), was, text)
+}
+
+// reviewLine is the command that reviews a candidate.
+func (a *app) reviewLine(runDir, over string) string {
+	if over == "" {
+		return a.commandLine("review", runDir) + " RESTORE_ROOT"
+	}
+	return a.commandLine("review", "--restore-root", over, runDir)
+}
+
+// candidateText says of a candidate that was not reviewed when it was sealed, and how it is reviewed.
+func (a *app) candidateText(c statedir.SealedCandidate) string {
+	return fmt.Sprintf("%s\n  candidate  sealed %s, and not reviewed\n  to review  %s",
+		shellQuote(string(c.RunDir)), c.At.UTC().Format("2006-01-02 15:04:05 UTC"), a.reviewLine(string(c.RunDir), string(c.Over)))
 }
 
 // findCandidate returns the candidate that a word names, if it is the name of one and no path.
@@ -117,7 +183,7 @@ func checkSealed(c statedir.SealedCandidate) error {
 		}
 	}
 	if err == nil && payload.BundleRoot != c.BundleRoot {
-		err = errors.New("another bundle is there")
+		err = errors.New("the bundle was replaced")
 	}
 	if err != nil {
 		return refusedHint(fmt.Errorf("candidate %q is not as it was sealed: %w", path, err), "name another run directory by its path, or make a new candidate")
@@ -125,8 +191,8 @@ func checkSealed(c statedir.SealedCandidate) error {
 	return nil
 }
 
-// namedRuns replaces the names of candidates by the paths of their run directories, and says which
-// they are. roots are the bundle roots that were sealed there; "" for what is a path.
+// namedRuns replaces names of candidates by the paths of their run directories, and prints them.
+// roots are the bundle roots that were sealed there; "" for a path.
 func (a *app) namedRuns(words []string) (paths, roots []string, err error) {
 	for _, word := range words {
 		c, isName, err := a.findCandidate(word)
@@ -141,10 +207,21 @@ func (a *app) namedRuns(words []string) (paths, roots []string, err error) {
 		if len(c.Over) > 0 {
 			of = ", over " + shellQuote(string(c.Over))
 		}
+		if word == latest {
+			a.tellPassedOver()
+		}
 		a.say("%s is %s, sealed %s%s", word, shellQuote(string(c.RunDir)), c.At.UTC().Format("2006-01-02 15:04:05 UTC"), of)
 		paths, roots = append(paths, string(c.RunDir)), append(roots, c.BundleRoot)
 	}
 	return paths, roots, nil
+}
+
+// tellPassedOver reports that the newest candidate is gone, so latest is an earlier one.
+func (a *app) tellPassedOver() {
+	all, _ := a.allCandidates()
+	if len(all) > 0 && isCandidateGone(all[0]) {
+		a.tell("spectrum: the newest candidate is gone: %s, sealed %s; the one before it is taken", shellQuote(string(all[0].RunDir)), all[0].At.UTC().Format("2006-01-02 15:04:05 UTC"))
+	}
 }
 
 // overOf returns the directory that a candidate would change, where that was recorded when it was sealed.
@@ -155,7 +232,7 @@ func (a *app) overOf(word string) (string, error) {
 	}
 	path, err := absoluteRunDir(word)
 	if err != nil {
-		return "", nil //nolint:nilerr // whoever opens it says so
+		return "", nil //nolint:nilerr // the caller that opens it reports it
 	}
 	all, _ := a.candidates() // without a record there is none
 	for _, c := range all {

@@ -25,25 +25,25 @@ var ofLatest = []string{
 func (a *app) addLatestRoot(root *cobra.Command) {
 	for _, cmd := range allCommands(root) {
 		if slices.Contains(ofLatest, cmd.CommandPath()) {
-			cmd.Flags().StringVar(&a.latestOf, "restore-root", "", "the restore root, a `directory`, that latest is of")
+			cmd.Flags().StringVar(&a.latestOf, "restore-root", "", "the restore root, a `directory`, of the ID or of latest")
 		}
 	}
 }
 
-// rootCommands are the commands with a restore root as their last argument, which --restore-root gives
-// as well.
+// rootCommands are the commands with a restore root as their last argument, which --restore-root
+// sets as well.
 var rootCommands = []string{
 	"spectrum status", "spectrum log", "spectrum recover", "spectrum savepoint list",
 	"spectrum snapshot list", "spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch",
 }
 
-// addRootFlag adds the flag that stands for the restore root among the arguments.
+// addRootFlag adds the flag that replaces the restore root among the arguments.
 func addRootFlag(root *cobra.Command) {
 	for _, cmd := range allCommands(root) {
 		if !slices.Contains(rootCommands, cmd.CommandPath()) {
 			continue
 		}
-		path := cmd.Flags().String("restore-root", "", "the restore root, a `directory`, in the place of the argument")
+		path := cmd.Flags().String("restore-root", "", "the restore root, a `directory`; the same as the argument")
 		with := func(args []string) []string {
 			if *path == "" {
 				return args
@@ -51,7 +51,12 @@ func addRootFlag(root *cobra.Command) {
 			return append(slices.Clone(args), *path)
 		}
 		count, run := cmd.Args, cmd.RunE
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return count(cmd, with(args)) }
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := noEmptyArgument(cmd, args); err != nil {
+				return err
+			}
+			return count(cmd, with(args))
+		}
 		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, with(args)) }
 	}
 }
@@ -70,7 +75,14 @@ func (a *app) latestRoot(state *statedir.Dir) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return nameOfRoot(state, root, true)
+	name, err := nameOfRoot(state, root, true)
+	if err != nil || a.latestOf == "" {
+		return name, err
+	}
+	if isKnown, unknown := state.Names(name); unknown == nil && !isKnown {
+		err = notKnown(state, root, "commit or snapshot", "\"spectrum status\" lists all roots")
+	}
+	return name, err
 }
 
 // rootHere returns the path of the innermost known restore root that the working directory is in;
@@ -92,7 +104,7 @@ func rootHere(state *statedir.Dir) (path string) {
 	return path
 }
 
-// newestCommit is the savepoint of the newest commit that stands in the restore root that is meant.
+// newestCommit returns the savepoint of the newest active commit of the restore root.
 func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoint.Savepoint, error) {
 	root, err := a.latestRoot(state)
 	if err != nil {
@@ -121,9 +133,36 @@ func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoin
 	}
 	newest := standing[len(standing)-1]
 	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
-		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"), namesLatest+"; \"spectrum log\" lists them")
+		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"),
+			namesLatest+"; \"spectrum log\" lists them"+eachRoot(state, rootsOfCommits(standing)))
 	}
 	return newest, nil
+}
+
+func rootsOfCommits(all []savepoint.Savepoint) []string {
+	names := make([]string, len(all))
+	for i, sp := range all {
+		names[i] = sp.Root()
+	}
+	return names
+}
+
+// maxRoots is how many restore roots are named where latest names none.
+const maxRoots = 5
+
+// eachRoot returns the command that was typed for each of the restore roots of these names, as the rest
+// of a hint.
+func eachRoot(state *statedir.Dir, names []string) string {
+	typed, text := shellLine(os.Args[1:]), ""
+	slices.Sort(names)
+	for n, name := range slices.Compact(names) {
+		path, err := state.RootPath(name)
+		if err != nil || n >= maxRoots {
+			continue
+		}
+		text += fmt.Sprintf("; for %s: spectrum %s --restore-root %[1]s", shellQuote(path), typed)
+	}
+	return text
 }
 
 // checkRoot rejects what is of another restore root than the one that was named.
@@ -133,7 +172,7 @@ func (a *app) checkRoot(state *statedir.Dir, what, root string) error {
 	}
 	named, err := a.latestRoot(state)
 	if err == nil && named != root {
-		err = refusedHint(fmt.Errorf("%s is of %q, and not of %q", what, root, named), "leave out --restore-root, or name another ID")
+		err = refusedHint(fmt.Errorf("%s is of %q, and not of %q", what, root, named), "leave out the restore root, or name another ID")
 	}
 	return err
 }

@@ -10,16 +10,16 @@ import (
 const (
 	// resealHint is for artifacts that no seal of this program leaves.
 	resealHint = "nothing of this bundle can be used; get the run directory again from where it was sealed, or seal the outputs anew with \"spectrum seal\""
-	// forgedHint is for artifacts that somebody has changed after they were signed.
+	// forgedHint is for artifacts that were changed after they were signed.
 	forgedHint = "the artifacts are not what the validator signed; nothing of this bundle can be used"
-	// detailsHint is for what the verifier says better.
+	// detailsHint is for codes with details of the verifier.
 	detailsHint = "\"spectrum verify RUN_DIR\" shows the verdict and its details"
 	// stageRivalHint is for what was put in the place of a staging directory.
 	stageRivalHint = "the directory that is named is not of the attempt, whose own is empty and may have been moved; remove both once you know who else writes there, then preview again"
 	// crossingHint is for a target on another mount or subvolume than the root.
 	crossingHint = "a restore works within one file system: unmount it, or put a directory in the place of the subvolume, or restore what goes there with a restore root that is in it; then make a new preview"
-	// rivalHint is for what somebody did to the root during a commit.
-	rivalHint = "nothing of the attempt is left; see that nobody else writes there, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\""
+	// rivalHint is for changes of other processes to the root during a commit.
+	rivalHint = "the attempt left no trace; stop other processes that write there, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\""
 )
 
 // rejectHints holds a next step for every verdict on a bundle.
@@ -34,7 +34,7 @@ var rejectHints = map[verify.Code]string{
 	verify.DecisionInvalid:      "the validator has not accepted this run; nothing of it can be used",
 	verify.FieldExtra:           resealHint,
 	verify.FieldMissing:         resealHint,
-	verify.ForbiddenArtifact:    "move away what is named: a run directory holds no logs, temporary files or transcripts",
+	verify.ForbiddenArtifact:    "move the named files away: a run directory holds no logs, temporary files or transcripts",
 	verify.HashMismatch:         "nothing of this bundle can be used; get the file again from where it was sealed",
 	verify.IdentityInvalid:      forgedHint,
 	verify.IdentityMismatch:     forgedHint,
@@ -53,7 +53,7 @@ var rejectHints = map[verify.Code]string{
 	verify.ValidatorBuildIDMissing: "have it sealed again with \"spectrum seal\", which names its build",
 	verify.ValidatorBuildMismatch:  "name the build that it comes from with --validator-build-id, or leave that out",
 
-	verify.InvalidChainReference: "name the run that made the input too, before the one that uses it",
+	verify.InvalidChainReference: "also name the run that made the input, before the run that uses it",
 	verify.ChainOrderViolation:   "name the runs in the order in which they were completed",
 }
 
@@ -70,7 +70,7 @@ var failureHints = map[restore.Code]string{
 	restore.OutputHashesHashesMissing:     detailsHint,
 	restore.OutputHashesHashesEmpty:       "there is nothing to restore: have the outputs sealed with \"spectrum seal\"",
 
-	restore.TargetMissing:      "name it with --restore-root DIR",
+	restore.TargetMissing:      "name it as the last argument, or with --restore-root DIR",
 	restore.TargetNotAbsolute:  "give --restore-root as an absolute path",
 	restore.TargetNotExist:     "make the directory first; a restore never makes its own root",
 	restore.TargetNotDirectory: "name a directory with --restore-root DIR",
@@ -82,7 +82,7 @@ var failureHints = map[restore.Code]string{
 
 	restore.SourceMissing:        "it was there a moment ago: see that nobody changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
 	restore.SourceNotRegularFile: "a restore takes regular files only: put the file itself in the place of the link, then preview again",
-	restore.TargetPathExists:     "a restore overwrites nothing unasked: \"spectrum preview --replace\" shows what would be replaced, and a rollback brings that back; or move what is there away, then preview again",
+	restore.TargetPathExists:     "a restore overwrites only with --replace: \"spectrum preview --replace\" shows what would be replaced, and a rollback brings that back; or move what is there away, then preview again",
 	restore.ChainRunIDDuplicate:  "name each run once",
 	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
 

@@ -57,7 +57,7 @@ func (a *app) sealLayer(ctx context.Context, opts sealOptions, claims map[string
 	bar := a.newBar("looking at the changes")
 	defer bar.done()
 	options := bundle.SealOptions{
-		Project: project, RunDir: runDir, In: in, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, Blocks: true, RunDir: runDir, In: in, Another: another, Outputs: []string{bundle.Whole}, Layer: layer, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: private, Restricted: a.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { s.left = groups },
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	}
@@ -78,7 +78,7 @@ func (a *app) sealUpper(cmd *cobra.Command, opts sealOptions, claims map[string]
 	if err != nil {
 		return err
 	}
-	if err := overlap("the upper layer", upper, []place{{"the lower layer", opts.lower}}); err != nil {
+	if err := overlap("the upper layer", upper, []reserved{{"the lower layer", opts.lower}}); err != nil {
 		return refusedHint(err, "name the upperdir and the lowerdir of an overlay")
 	}
 	lower, err := pathsafe.OpenRoot(opts.lower)
@@ -321,7 +321,7 @@ func (o *sealOptions) checkLayer(cmd *cobra.Command, args []string) error {
 	case o.upper == "" || o.lower == "":
 		return usage(cmd, "--upper and --lower are given together")
 	case len(args) > 0:
-		return usage(cmd, "--upper seals all that is in the layer; leave things out with --exclude PATTERN")
+		return usage(cmd, "--upper seals the whole layer; leave files out with --exclude PATTERN")
 	}
 	return nil
 }

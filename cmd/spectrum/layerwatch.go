@@ -16,10 +16,10 @@ import (
 // maxSeen is the size of the largest file that is read while a command runs.
 const maxSeen = 64 << 20
 
-// watch reads what the command changes as it was before, as soon as the command changes it: it may
-// be changed by others until the command ends. It returns a function that ends that, and returns
-// what was read. A file that was missed is read when the layer is sealed, and is refused by name where
-// it has changed by then.
+// watch reads the earlier version of what the command changes as soon as the command changes it,
+// because other processes may change it until the command ends. It returns a function that ends the
+// watch and returns what was read. A missed file is read when the layer is sealed, and is rejected
+// by name if it has changed by then.
 func (r *running) watch() (stop func() map[string]bundle.BaseFile) {
 	seen, hasher := map[string]bundle.BaseFile{}, blockhash.NewHasher()
 	rules, err := ignore.New(r.lower, r.opts.exclude)

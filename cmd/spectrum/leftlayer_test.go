@@ -31,7 +31,7 @@ func TestRunLeftOver(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		r.spectrum(0, "status", "--json")
-		if n := strings.Count(r.stdout, `"over":"`+r.dir+`"`); n != 1 {
+		if n := strings.Count(r.stdout, `"over":"`+r.dir+`","path":`); n != 1 {
 			t.Fatalf("%d left over: %s", n, r.stdout)
 		}
 		r.spectrum(0, "status")

@@ -29,7 +29,7 @@ var reasons = []struct {
 	{gitbase.Sparse, "not checked out by git"},
 }
 
-// say names what was left out, for people.
+// say prints what was left out.
 func (l leftOut) say(a *app) {
 	for _, reason := range reasons {
 		for _, group := range l {

@@ -18,29 +18,30 @@ import (
 func newLog(app *app) *cobra.Command {
 	last := 0
 	cmd := &cobra.Command{
-		Use:   "log [RESTORE_ROOT]",
-		Short: "list the commits and rollbacks of a restore root, or of all, the oldest first",
-		Long: `log prints a line for each commit and each rollback that the audit log tells of: when
-it began, its ID, and how it ended.
+		Use:   "log [ID|latest] [RESTORE_ROOT]",
+		Short: "list the commits and rollbacks of a restore root, or of all, oldest first",
+		Long: `log prints one line for each commit and each rollback in the audit log: when it
+began, its ID, and how it ended.
 
-	done        all of it is in place, unless a rollback has undone it since
-	incomplete  a rollback that had to leave some of what a commit has made, or could not
-	            bring back all that was there before: the commit stands in part
-	failed      nothing of it is left in the root
-	unfinished  it is at work, or was killed: "spectrum recover" ends it
-	halted      it could be neither undone nor completed: a person must act
-	released    a person has released the root from it, and what it left stays
-	refused     a rollback that could not begin
+    done        completed; a later rollback may have undone it
+    incomplete  a rollback that could not remove or bring back everything: part
+                of the commit is still there
+    failed      undone; nothing of it is left in the root
+    unfinished  still running, or killed: "spectrum recover" ends it
+    halted      could be neither undone nor completed: a person must act
+    released    an operator released the root, and what was left stays
+    refused     a rollback that could not begin
 
-In the place of RESTORE_ROOT may stand the ID of a commit or rollback, or that of the
-savepoint of a commit, or four or more digits of one.
+ID is the ID of a commit or a rollback, or of the savepoint of a commit, or the
+first four or more digits of one. "latest" is the newest line of RESTORE_ROOT, of
+the restore root that contains the working directory, or of all.
 
-The restore of a snapshot is a rollback too. "spectrum rollback" takes the ID of a commit,
-or four or more digits of it. "spectrum audit show" prints the log entry for entry.`,
-		Args: atMost(1),
+The restore of a snapshot is listed as a rollback. "spectrum audit show" prints
+every entry of the log.`,
+		Args: atMost(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if last < 0 {
-				return usage(cmd, "--last wants a number of lines")
+				return usage(cmd, "--last requires a number of lines")
 			}
 			return app.listActions(args, last)
 		},
@@ -49,28 +50,21 @@ or four or more digits of it. "spectrum audit show" prints the log entry for ent
 	return cmd
 }
 
-// listActions prints what a log tells. Of one that was damaged these are the actions before that.
+// listActions prints the actions of a log; of a damaged log, those before the damage.
 func (a *app) listActions(args []string, last int) error {
 	state, err := a.openState()
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	root, id := "", ""
-	if len(args) > 0 {
-		if id, err = idNotRoot(state, args[0]); err != nil {
-			return err
-		}
-	}
-	if len(args) > 0 && id == "" {
-		if root, err = rootArg(args[0]); err == nil {
-			root, err = nameOfRoot(state, root, true)
-		}
-		if err != nil {
-			return err
-		}
+	root, id, err := a.loggedOf(state, args)
+	if err != nil {
+		return err
 	}
 	all, damage := actionsOf(state, root)
+	if id == latest {
+		id, all = "", all[max(0, len(all)-1):]
+	}
 	if id != "" {
 		all = slices.DeleteFunc(all, func(c *audit.Action) bool { return !isAction(c, id) })
 	}
@@ -79,7 +73,7 @@ func (a *app) listActions(args []string, last int) error {
 	case root == "" && id == "":
 		a.say("no commits yet: the audit log of this state directory has none")
 	case root != "":
-		if err := notKnown(root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
+		if err := notKnown(state, root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
 			return err
 		}
 		a.say("no commits in %q", root)
@@ -103,8 +97,39 @@ func (a *app) listActions(args []string, last int) error {
 	return damage
 }
 
-// idNotRoot returns what a word is an ID of, or "" where it is a restore root: a directory of
-// this name comes first.
+// loggedOf returns the name of the restore root and the ID that the arguments are; "" for none.
+func (a *app) loggedOf(state *statedir.Dir, args []string) (root, id string, err error) {
+	if len(args) == 0 {
+		return "", "", nil
+	}
+	path := args[len(args)-1]
+	switch {
+	case args[0] == latest:
+		id = latest
+	case len(args) == 2 && !likeAction.MatchString(args[0]):
+		return "", "", refusedHint(fmt.Errorf("%q is not the ID of a commit, a rollback or a savepoint, of four digits or more", args[0]), "the ID comes first, and the restore root last")
+	case len(args) == 2:
+		id = args[0]
+	default:
+		id, err = idNotRoot(state, args[0])
+	}
+	if len(args) == 1 && id != "" {
+		path = ""
+		if id == latest {
+			path = rootHere(state)
+		}
+	}
+	if err != nil || path == "" {
+		return "", id, err
+	}
+	if root, err = rootArg(path); err == nil {
+		root, err = nameOfRoot(state, root, true)
+	}
+	return root, id, err
+}
+
+// idNotRoot returns the action with an ID, or "" if the word is a restore root: a directory of this
+// name has precedence.
 func idNotRoot(state *statedir.Dir, word string) (string, error) {
 	if !likeAction.MatchString(word) {
 		return "", nil
@@ -134,8 +159,8 @@ func isAction(c *audit.Action, id string) bool {
 	return strings.HasPrefix(c.ID, id) || strings.HasPrefix(c.Savepoint, id)
 }
 
-// actionsOf returns the actions in the root of a name, or in all when that is empty. Those that
-// come before a damage of the log are returned with the error.
+// actionsOf returns the actions in the root of a name, or in all roots if it is empty. Those before
+// a damage of the log are returned with the error.
 func actionsOf(state *statedir.Dir, root string) ([]*audit.Action, error) {
 	var history audit.History
 	_, err := readLog(state, func(e audit.Entry) error {
@@ -150,8 +175,8 @@ func actionsOf(state *statedir.Dir, root string) ([]*audit.Action, error) {
 	return history.Actions(), err
 }
 
-// readLog calls visit with each entry of the audit log, and makes none where there is none: then it is
-// fs.ErrNotExist. Of a damaged log it visits what comes before the damage.
+// readLog calls visit with each entry of the audit log. If there is no log it returns
+// fs.ErrNotExist and makes none. Of a damaged log it visits the entries before the damage.
 func readLog(state *statedir.Dir, visit func(audit.Entry) error) (audit.Head, error) {
 	f, err := state.ReadAuditLog()
 	if err != nil {

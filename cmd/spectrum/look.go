@@ -15,8 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
@@ -26,36 +25,80 @@ import (
 type look struct {
 	app       *app
 	candidate *candidate
-	plan      *restore.Plan
-	files     []fusefs.File // in path order
+	typed     []string // how its run directories were named
+	scene     *view.Scene
+	lazy      *view.Lazy       // if the outputs are checked as they are read; nil if they were verified
+	bundles   []*verify.Bundle // if they were
+	files     []fusefs.File    // in path order
+}
+
+// addLazy adds the flag that has outputs checked as they are read.
+func addLazy(cmd *cobra.Command, lazy *bool) {
+	cmd.Flags().BoolVar(lazy, "lazy", false, "verify only the signature first, and check each block when it is read")
 }
 
 // lookInto opens a candidate and verifies it as a mount does. The caller closes
 // the look.
-func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain bool) (*look, error) {
+func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain, lazy bool) (*look, error) {
 	if len(runDirs) == 0 && !chain {
-		return nil, usage(cmd, "no run directory was given")
+		return nil, withoutRuns(usage(cmd, "no run directory was given"))
 	}
 	c, err := a.openCandidate(cmd, runDirs, chain)
 	if err != nil {
 		return nil, err
 	}
-	c.reread = true
-	l := &look{app: a, candidate: c}
-	if l.plan, err = a.planForView(cmd.Context(), c); err != nil {
+	c.reread = !lazy
+	l := &look{app: a, candidate: c, typed: runDirs}
+	if err := l.verify(cmd.Context(), lazy); err != nil {
 		c.close()
 		return nil, err
 	}
-	a.sayRenamed(bundlesOf(l.plan))
-	l.files = slices.SortedFunc(view.Files(l.plan), byPath)
+	a.sayRenamed(l.scene.Bundles())
 	return l, nil
+}
+
+func (l *look) verify(ctx context.Context, lazy bool) (err error) {
+	if lazy {
+		if l.lazy, err = l.app.attestForView(ctx, l.candidate); err != nil {
+			return err
+		}
+		l.scene, l.files = l.lazy.Scene(), slices.SortedFunc(l.lazy.Files(), byPath)
+		return nil
+	}
+	plan, err := l.app.planForView(ctx, l.candidate)
+	if err != nil {
+		return err
+	}
+	l.scene, l.files = view.SceneOf(plan), slices.SortedFunc(view.Files(plan), byPath)
+	for run := range plan.Runs() {
+		l.bundles = append(l.bundles, run.Bundle())
+	}
+	return nil
+}
+
+// saySigned prints the signers of the runs.
+func (l *look) saySigned() {
+	if l.lazy == nil {
+		l.app.saySigned(l.bundles)
+		return
+	}
+	for b := range l.scene.Bundles() {
+		l.app.sayRun(b, "attested")
+	}
+}
+
+// sayChecked prints how much of a candidate was checked, if that is not all.
+func (l *look) sayChecked() {
+	if l.lazy != nil {
+		l.app.say("%s", l.lazy.State())
+	}
 }
 
 func (l *look) close() { l.candidate.close() }
 
 // at are the files at a path of the view, which is a file or a directory.
 func (l *look) at(path string) ([]fusefs.File, error) {
-	const lists = "\"spectrum ls RUN_DIR...\" lists the paths of a candidate, each as it is wanted here"
+	lists := fmt.Sprintf("\"%s\" lists the paths of the candidate", l.app.commandLine(append([]string{"ls"}, l.typed...)...))
 	if _, err := pathsafe.Parse(path); err != nil {
 		return nil, refusedHint(err, lists)
 	}
@@ -74,8 +117,8 @@ func (l *look) index(path string) (int, bool) {
 	return slices.BinarySearchFunc(l.files, path, func(f fusefs.File, path string) int { return strings.Compare(f.Path, path) })
 }
 
-// splitPaths parts run directories from paths, which follow them after a "--".
-// One in front of everything says what it always says, and parts nothing.
+// splitPaths separates run directories from paths, which follow them after a "--". A "--" in front
+// of all arguments has its usual meaning, and separates nothing.
 func splitPaths(cmd *cobra.Command, args []string) (runDirs, paths []string, parted bool) {
 	if at := cmd.ArgsLenAtDash(); at > 0 {
 		return args[:at], args[at:], true
@@ -83,15 +126,14 @@ func splitPaths(cmd *cobra.Command, args []string) (runDirs, paths []string, par
 	return args, nil, false
 }
 
-// spoiled is what a file is that changed after it was verified, or cannot be read
-// any more.
+// spoiled is what a file is that is not what was signed, or cannot be read.
 func spoiled(path string, err error) error {
-	return unreadable(&fusefs.SourceError{Path: path, Err: err}, "it was good when it was verified, just before; \"spectrum verify RUN_DIR...\" says what is there now")
+	return unreadable(&fusefs.SourceError{Path: path, Err: err}, "\"spectrum verify RUN_DIR...\" shows the current state")
 }
 
 // unreadable is what could not be read, unless it is this machine that failed, or a limit.
 func unreadable(err error, hint string) error {
-	if verify.IsMachineFault(err) || errors.Is(err, standing.ErrHoles) {
+	if verify.IsMachineFault(err) || errors.Is(err, existing.ErrHoles) {
 		return err
 	}
 	return refusedHint(err, hint)
@@ -131,8 +173,8 @@ func (a *app) writeLines(lines iter.Seq[string]) error {
 	return out.Flush()
 }
 
-// unlessGone is the error of a command that prints for a reader who may have had
-// enough, as "head" has: that he is gone is no error.
+// unlessGone returns the error of a command whose reader may end early, as "head" does; that is not
+// an error.
 func unlessGone(err error) error {
 	var failed *fs.PathError
 	if errors.As(err, &failed) && failed.Op == "write" && errors.Is(failed.Err, syscall.EPIPE) {
@@ -141,7 +183,7 @@ func unlessGone(err error) error {
 	return err
 }
 
-// whileReading runs what reads a candidate and gives nothing but an error.
+// whileReading runs a function that reads a candidate.
 func (l *look) whileReading(ctx context.Context, do func() error) error {
 	_, err := examine(ctx, l.candidate, func() (struct{}, error) { return struct{}{}, do() })
 	return err

@@ -27,8 +27,8 @@ func notDoneOf(left []action.Left) (paths []string, why string) {
 	return paths, "could not be read"
 }
 
-// looseHint says how what stays beneath a root can be changed: without the flags of what is immutable
-// or append-only, and for all else what other says.
+// looseHint returns how to change what stays beneath a root: for immutable or append-only entries
+// without these flags, for all others the text of other.
 func looseHint(root string, left []action.Left, other string) string {
 	var fixed []string
 	others := false

@@ -5,20 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// An audit log that was deleted or cut bears out no more what was done before; a snapshot, a
-// savepoint or the host's key may be gone. Every check says so from then on. Nothing brings it back
-// but a backup; so a person who has looked can accept the loss, which the log that goes on has, with
-// the records that it is about and no others.
+// After an audit log was deleted or cut, it does not prove earlier actions; snapshots, savepoints
+// or the host's key may be lost too. Every check reports that from then on. Only a backup restores
+// them; so an operator can accept the loss, and the log records the acceptance with exactly these
+// records.
 
-// lossError is a loss that nobody has accepted in the words that are wanted.
+// lossError is a loss that was not accepted with the required statement.
 type lossError struct {
 	root string // its path
 	lost []string
@@ -32,14 +32,8 @@ func (e *lossError) Error() string {
 // Unwrap returns what is wrong with the statement.
 func (e *lossError) Unwrap() error { return e.err }
 
-// statement is what a person has to say. It is one line of text, whatever the root is called.
-func (e *lossError) statement() string {
-	root := e.root
-	if oneLine(root) != root {
-		root = strconv.QuoteToASCII(root)
-	}
-	return fmt.Sprintf("I have looked at %s; what is lost of %s of it stays lost.", root, numberOf(len(e.lost), "record"))
-}
+// statement is what a person has to say.
+func (e *lossError) statement() string { return statement.ForLoss(e.root, len(e.lost)) }
 
 func (e *lossError) details() map[string]any {
 	return map[string]any{"lost": e.lost, "restore_root": jsonText(e.root), "statement": jsonText(e.statement())}
@@ -47,14 +41,14 @@ func (e *lossError) details() map[string]any {
 
 func (e *lossError) hints() []string {
 	return []string{
-		"look at what is named; if it is in a backup, put that back",
+		"check the named files; if they are in a backup, restore them",
 		fmt.Sprintf("spectrum recover --acknowledge --statement %s %s", shellQuote(e.statement()), foreignOption(e.root)+shellQuote(e.root)),
 	}
 }
 
 // lostOf returns the ids of the savepoints and snapshots that are lost, or that the audit log does not
 // bear out, each once.
-func lostOf(flaws []kept.Flaw) (ids []string) {
+func lostOf(flaws []statecheck.Flaw) (ids []string) {
 	for _, f := range flaws {
 		ids = append(ids, f.Lost...)
 	}
@@ -64,7 +58,7 @@ func lostOf(flaws []kept.Flaw) (ids []string) {
 
 // acceptLoss accepts, with --acknowledge and against the statement of a person, what is lost of a
 // root, and returns the flaws that are left.
-func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []kept.Flaw) ([]kept.Flaw, error) {
+func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []statecheck.Flaw) ([]statecheck.Flaw, error) {
 	path, err := state.RootPath(name)
 	if err != nil {
 		return nil, err
@@ -73,7 +67,7 @@ func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, 
 	if len(loss.lost) == 0 || !opts.acknowledge {
 		return flaws, nil
 	}
-	err = a.hearWords(ctx, opts.statement, loss.statement(), func(why error) error {
+	err = a.checkStatement(ctx, opts.statement, loss.statement(), func(why error) error {
 		return &lossError{loss.root, loss.lost, why}
 	})
 	if err != nil {

@@ -23,9 +23,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// init keeps the first thread for the main goroutine, which only waits for what may not
-// answer (see unlessStuck). The kernel gives it the signals to the process: while it waited
-// itself for a server of FUSE, and had been woken once, nobody would handle an interrupt.
+// init keeps the first thread for the main goroutine, which only waits for calls that may not
+// answer (see unlessStuck). The kernel delivers signals to this thread: if it waited for a FUSE
+// server itself, and had been woken once, an interrupt would not be handled.
 func init() { runtime.LockOSThread() }
 
 func main() { os.Exit(run(os.Args[0], os.Args[1:])) }
@@ -35,18 +35,18 @@ func run(program string, args []string) int {
 	if len(args) > 0 && args[0] == overlay.HelperArg {
 		return overlay.Serve(args[1:])
 	}
-	_ = os.Unsetenv("PWD") // os.Getwd would ask whatever serves the path that it names
+	_ = os.Unsetenv("PWD") // os.Getwd would access the file system of the path
 	if zone := strings.TrimPrefix(os.Getenv("TZ"), ":"); strings.HasPrefix(zone, "/") || strings.Contains(zone, "..") {
-		time.Local = time.UTC // the log would ask whatever serves that file
+		time.Local = time.UTC // the log would access the file system of that file
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), endings...)
 	defer stop()
 	signal.Ignore(syscall.SIGPIPE) // a reader that went away is an error of the write, not our end
-	return execute(ctx, &app{stdout: os.Stdout, stderr: os.Stderr, barPatience: barPatience}, program, args)
+	return execute(ctx, &app{stdout: os.Stdout, stderr: os.Stderr, progressDelay: progressDelay}, program, args)
 }
 
-// execute carries a command line out and says how it ended. Which program it is for
-// depends on the name that it was started under.
+// execute runs a command line and returns its exit status. The name of the program decides which
+// program it is.
 func execute(ctx context.Context, app *app, program string, args []string) int {
 	root := newRoot(app)
 	if isMountHelper(program) {
@@ -55,8 +55,10 @@ func execute(ctx context.Context, app *app, program string, args []string) int {
 	root.SetArgs(args)
 	help := &keepsError{w: app.stdout}
 	root.SetOut(help)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil {
+		app.meant = app.meantName(cmd, err)
+	} else {
 		err = unlessGone(help.err)
 	}
 	app.json = app.json || asksJSON(err, args)
@@ -76,14 +78,14 @@ func (k *keepsError) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// endings are the signals that ask the program to end. None of them may end it
-// by itself: a commit has to be undone, and a view to be unmounted.
+// endings are the signals that end the program. None may end it at once: a commit has to be undone,
+// and a view to be unmounted.
 var endings = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 func newRoot(app *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "spectrum",
-		Short: "look at a restore before it happens, then do all of it or nothing",
+		Short: "preview a restore before it happens, then do all of it or nothing",
 		Long: `spectrum verifies signed bundles of a run's outputs, mounts them as a read-only
 view in which every byte is checked as it is read, previews what a restore
 would change, and commits exactly what was approved: all of it or nothing.
@@ -105,11 +107,13 @@ Start with:  spectrum demo /tmp/demo`,
 	root.SetVersionTemplate("spectrum {{.Version}}\n")
 	root.AddCommand(
 		newDemo(app), newKeygen(app), newSeal(app), newRun(app), newVerify(app), newMount(app), newUmount(app),
-		newLs(app), newCat(app), newDiff(app), newPreview(app), newReview(app), newCommit(app), newRollback(app), newRecover(app), newStatus(app), newLog(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newDoctor(app), newVersion(app), newManual(app),
+		newLs(app), newCat(app), newDiff(app), newPreview(app), newReview(app), newCommit(app), newRollback(app), newRecover(app), newStatus(app), newLog(app), newSnapshot(app), newSavepoint(app), newTrust(app), newQuarantine(app), newAudit(app), newPush(app), newPull(app), newStore(app), newDoctor(app), newVersion(app), newManual(app),
 	)
+	suggestFor(root)
 	root.SetHelpCommand(newHelp())
 	addCompletion(root)
 	app.addLatestRoot(root)
+	app.addRootAfterID(root)
 	addRootFlag(root)
 	addExamples(root)
 	settle(root)
@@ -126,4 +130,5 @@ func setUp(root *cobra.Command, app *app) {
 	root.SetFlagErrorFunc(badFlag)
 	root.SilenceErrors, root.SilenceUsage = true, true
 	app.commonFlags(root)
+	layOutHelp(root, app)
 }

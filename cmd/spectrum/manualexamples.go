@@ -21,7 +21,7 @@ var manualExamples = map[string][]string{
 		"spectrum cat project/CONTRACTS/_runs/week-12 -- plan/week.md plan/draft.md",
 	},
 	"spectrum commit": {
-		"spectrum commit --restore-root /srv/plan project/CONTRACTS/_runs/week-12",
+		"spectrum commit project/CONTRACTS/_runs/week-12 /srv/plan",
 		"spectrum commit --preview a71d39dd --approve 'Approved: commit the restore preview exactly as proposed.'",
 	},
 	"spectrum completion":            {"spectrum completion bash"},
@@ -34,24 +34,29 @@ var manualExamples = map[string][]string{
 		"spectrum diff project/CONTRACTS/_runs/week-12 /srv/plan",
 		"spectrum diff --stat project/CONTRACTS/_runs/week-12 /srv/plan",
 	},
-	"spectrum doctor": {"spectrum doctor", "spectrum doctor /srv/plan"},
-	"spectrum keygen": {"spectrum keygen", "spectrum keygen --out key.pem"},
-	"spectrum log":    {"spectrum log --last 10 /srv/plan", "spectrum log 40fe7afa"},
-	"spectrum ls":     {"spectrum ls -l project/CONTRACTS/_runs/week-12"},
+	"spectrum push":        {"spectrum push project/CONTRACTS/_runs/week-12 s3://harbour/runs"},
+	"spectrum pull":        {"spectrum pull s3://harbour/runs@BUNDLE_ROOT week-12"},
+	"spectrum store":       {"spectrum store check s3://harbour/runs"},
+	"spectrum store check": {"spectrum store check --read-data s3://harbour/runs"},
+	"spectrum store gc":    {"spectrum store gc s3://harbour/runs"},
+	"spectrum doctor":      {"spectrum doctor", "spectrum doctor /srv/plan"},
+	"spectrum keygen":      {"spectrum keygen", "spectrum keygen --out key.pem"},
+	"spectrum log":         {"spectrum log --last 10 /srv/plan", "spectrum log 40fe7afa"},
+	"spectrum ls":          {"spectrum ls -l project/CONTRACTS/_runs/week-12"},
 	"spectrum mount": {
 		"spectrum mount --daemon project/CONTRACTS/_runs/week-12 /mnt/view",
 		"spectrum mount --all project/CONTRACTS/_runs /mnt/view",
 	},
 	"spectrum preview": {
-		"spectrum preview --restore-root /srv/plan project/CONTRACTS/_runs/week-12",
-		"spectrum preview --restore-root /srv/copy --savepoint latest",
+		"spectrum preview project/CONTRACTS/_runs/week-12 /srv/plan",
+		"spectrum preview --savepoint latest /srv/copy",
 	},
 	"spectrum quarantine":         {"spectrum quarantine list"},
 	"spectrum quarantine list":    {"spectrum quarantine list --all"},
 	"spectrum quarantine release": {"spectrum quarantine release 43766f23 --reason 'asked the planning office'"},
 	"spectrum quarantine show":    {"spectrum quarantine show 43766f23"},
 	"spectrum recover":            {"spectrum recover /srv/plan", "spectrum recover --acknowledge /srv/plan"},
-	"spectrum review":             {"spectrum review --restore-root /srv/plan project/CONTRACTS/_runs/week-12"},
+	"spectrum review":             {"spectrum review project/CONTRACTS/_runs/week-12 /srv/plan"},
 	"spectrum rollback": {
 		"spectrum rollback --dry-run latest",
 		"spectrum rollback --reason 'wrong week' 40fe7afa",
@@ -60,7 +65,7 @@ var manualExamples = map[string][]string{
 	"spectrum savepoint":        {"spectrum savepoint list"},
 	"spectrum savepoint list":   {"spectrum savepoint list /srv/plan"},
 	"spectrum savepoint show":   {"spectrum savepoint show latest"},
-	"spectrum savepoint verify": {"spectrum savepoint verify /srv/plan latest", "spectrum savepoint verify a9f0cbcd"},
+	"spectrum savepoint verify": {"spectrum savepoint verify latest /srv/plan", "spectrum savepoint verify a9f0cbcd"},
 	"spectrum seal": {
 		"spectrum seal plan report",
 		"spectrum seal --base-git",
@@ -91,7 +96,7 @@ var manualExamples = map[string][]string{
 	"mount.fuse.spectrum": {"mount -t fuse.spectrum /srv/project/CONTRACTS/_runs/week-12 /mnt/view"},
 }
 
-// addExamples gives the commands of a tree their examples.
+// addExamples adds the examples to the commands of a tree.
 func addExamples(root *cobra.Command) {
 	for _, cmd := range allCommands(root) {
 		var lines []string

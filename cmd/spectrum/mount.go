@@ -13,26 +13,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// attestedSuffix follows the source of a lazy view in the mount table.
+const attestedSuffix = " (attested)"
+
 // unmountGrace is how long a busy view is waited for before it is taken away.
 const unmountGrace = 5 * time.Second
 
 func newMount(app *app) *cobra.Command {
 	var opts mountOptions
 	cmd := &cobra.Command{
-		Use:   "mount [--chain | --all] RUN_DIR... MOUNTPOINT",
-		Short: "mount the verified view of a restore, read-only",
-		Long: `mount verifies the candidate and mounts what a restore of it would put under
-the restore root: the root of the view in single mode, a directory for each
-run in a chain. Every byte is checked against its signed hash as it is read; a
-read of what does not match is an I/O error. With --all the one directory given
-holds run directories, as CONTRACTS/_runs does, and the view is of all of them.
+		Use:   "mount [--chain | --all] [--lazy] RUN_DIR... MOUNTPOINT",
+		Short: "mount a verified, read-only view of a candidate",
+		Long: `mount verifies the candidate and mounts the tree that a restore would write: for a
+single run the root of the view, for a chain one directory for each run. Every
+byte is checked against its signed hash when it is read, and a mismatch is an I/O
+error. With --all, the one directory given contains run directories, as
+CONTRACTS/_runs does, and the view shows all of them.
 
-It stays in the foreground, and Ctrl-C ends the view. Under a service manager
-that asks to be told (Type=notify), it tells when the view is ready. With --daemon
-it returns then, and "spectrum umount MOUNTPOINT" ends the view.
+With --lazy only the signature is verified first, so that the view is there at once:
+each block is checked against the signed block table when it is read. Nothing can be
+approved from such a view, which is "attested" and not verified. A file of a run
+without a block table is hashed when it is first read; until then its size is that
+of the source.
 
-A view is always read-only, nosuid and nodev, and noexec but for --exec. A flag
-wins over a mount option (-o), which wins over the environment.`,
+mount stays in the foreground until Ctrl-C. Under a service manager with
+Type=notify it reports when the view is ready. With --daemon it returns when the
+view is ready, and "spectrum umount MOUNTPOINT" ends the view.
+
+A view is always read-only, nosuid and nodev, and noexec unless --exec is given. A
+flag overrides a mount option (-o), which overrides the environment.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
@@ -86,8 +95,8 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 	return app.serve(cmd.Context(), view, waiting.manager)
 }
 
-// keepMemory closes the memory of this process to others of its user, who could read the
-// key that blocks are checked with: no debugger attaches to it, and it leaves no core dump.
+// keepMemory closes the memory of this process to other processes of its user, which could read the
+// key of the block checks: no debugger can attach to it, and it leaves no core dump.
 func keepMemory() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("close the memory of this process: %w", err)
@@ -100,20 +109,22 @@ func (a *app) mountSource(source viewSource, mountpoint string, opts mountOption
 	if shown == "" {
 		shown = "spectrum"
 	}
+	if opts.lazy {
+		shown += attestedSuffix
+	}
 	view, err := source.mount(mountpoint, fusemount.Options{
 		Source: shown, Exec: opts.exec, AllowOther: opts.allowOther, Log: a.logger(), NoLinks: true,
 	})
 	var bad *fusemount.MountpointError
 	if errors.As(err, &bad) {
-		err = mountpointError(err)
+		err = mountpointError(err, mountpoint)
 	}
 	return view, err
 }
 
-// serve keeps the view until it is unmounted from outside, or ends it when ctx
-// is done, which is how a foreground mount is meant to end. A second signal
-// means that those who use it are not waited for. A view that a rollback revokes
-// is [errRevoked].
+// serve keeps the view until it is unmounted from outside, or unmounts it when ctx is done, which
+// is how a foreground mount ends. After a second signal it does not wait for readers. A view that a
+// rollback revokes is [errRevoked].
 func (a *app) serve(ctx context.Context, view *fusemount.View, manager manager) error {
 	grace := unmountGrace
 	select {
@@ -127,7 +138,7 @@ func (a *app) serve(ctx context.Context, view *fusemount.View, manager manager) 
 	defer stop()
 	err := view.Unmount(patience, grace)
 	if errors.Is(err, fusemount.ErrStuck) {
-		a.tell("spectrum: the view is unmounted, but a read of a source does not return: %s", oneLine(err.Error()))
+		a.tell("spectrum: the view is unmounted, but a read of a source file hangs: %s", oneLine(err.Error()))
 		err = nil
 	}
 	if err == nil && isClosed(view.Revoked()) {

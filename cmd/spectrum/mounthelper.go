@@ -18,7 +18,7 @@ import (
 // mounts a file system of type spectrum or fuse.spectrum.
 var helperNames = []string{"mount.spectrum", "mount.fuse.spectrum"}
 
-// isMountHelper says whether the program was started under one of these names.
+// isMountHelper reports whether the program was started under one of these names.
 func isMountHelper(program string) bool { return slices.Contains(helperNames, filepath.Base(program)) }
 
 // newMountHelper is the program as mount(8) starts it. It is a mount with
@@ -58,7 +58,7 @@ directory that holds them. It returns when the view is ready.`,
 	return cmd
 }
 
-// checkSource refuses the words that stand in fstab for "there is no source".
+// checkSource rejects the words of fstab for "no source".
 func checkSource(cmd *cobra.Command, source, fsType string) error {
 	if source == "none" || source == "spectrum" {
 		return usage(cmd, "the source of a view is a run directory, not %q", source)
@@ -69,8 +69,8 @@ func checkSource(cmd *cobra.Command, source, fsType string) error {
 	return nil
 }
 
-// startIn starts a process in a mount namespace. Only the thread that starts it
-// goes there, and it ends with the goroutine: it is never unlocked.
+// startIn starts a process in a mount namespace. Only the thread that starts it enters the
+// namespace, and it ends with the goroutine, because it is never unlocked.
 func startIn(namespace string, child *exec.Cmd) error {
 	if namespace == "" {
 		return child.Start()
@@ -105,8 +105,8 @@ func enterNamespace(path string) error {
 // namespace itself, mounted on a file.
 var errNoNamespace = errors.New("not a mount namespace")
 
-// openNamespace opens a mount namespace. Nothing else is opened, no server of another user is
-// asked, and the only link at the end that is followed is that of procfs.
+// openNamespace opens a mount namespace and nothing else. It accesses no other user's server, and
+// follows only procfs's own link at the end.
 func openNamespace(path string) (int, error) {
 	dir, err := served.OpenDir(filepath.Dir(path))
 	if err != nil {

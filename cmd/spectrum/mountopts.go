@@ -9,32 +9,34 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// mountOptions are what a command line says about a view.
+// mountOptions are the settings of a view on the command line.
 type mountOptions struct {
 	chain       bool
 	all         bool
+	lazy        bool
 	restoreRoot string
 	daemon      bool
 	allowOther  bool
 	exec        bool
-	listed      []string // the -o options, as they were given
+	listed      []string // the values of -o
 
 	// Of the mount(8) helper only.
 	source    string // what the mount table shows; "" is the program's own name
 	namespace string // the mount namespace to mount in; "" is this one
-	sloppy    bool   // options that nobody knows are no error
+	sloppy    bool   // unknown options are not errors
 }
 
 // addFlags defines the flags of a command that mounts.
 func (o *mountOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	addChain(cmd, &o.chain)
-	flags.BoolVar(&o.all, "all", false, "a view of all runs: the one directory given holds them")
+	flags.BoolVar(&o.all, "all", false, "show all runs in the one directory that is given")
+	addLazy(cmd, &o.lazy)
 	flags.StringVar(&o.restoreRoot, "restore-root", "", "`directory` that a restore would go to; the view must not be mounted there")
-	flags.BoolVar(&o.daemon, "daemon", false, "return when the view is ready, and serve it in the background")
-	flags.BoolVar(&o.allowOther, "allow-other", false, "let other users look into the view, as its permission bits say")
-	flags.BoolVar(&o.exec, "exec", false, "let programs be run from the view")
-	flags.StringArrayVarP(&o.listed, "options", "o", nil, "a `list` of mount options as in fstab: allow_other, exec, chain, all, run=DIR, project_root=DIR, state_dir=DIR, restore_root=DIR")
+	flags.BoolVar(&o.daemon, "daemon", false, "serve the view in the background; return when it is ready")
+	flags.BoolVar(&o.allowOther, "allow-other", false, "let other users read the view, subject to its permission bits")
+	flags.BoolVar(&o.exec, "exec", false, "allow programs to be executed from the view")
+	flags.StringArrayVarP(&o.listed, "options", "o", nil, "a `list` of mount options as in fstab: allow_other, exec, chain, all, lazy, run=DIR, project_root=DIR, state_dir=DIR, restore_root=DIR")
 }
 
 // mountOption is one option of a list as in fstab.
@@ -43,8 +45,8 @@ type mountOption struct {
 	valued      bool // there was a "="
 }
 
-// flagOptions are the options that stand for a flag, which wins over them. Those
-// without a value of their own take the next one.
+// flagOptions are the options that set a flag, which overrides them. Those without a value take the
+// next one.
 var flagOptions = map[string]struct{ flag, value string }{
 	"allow_other":  {"allow-other", "true"},
 	"allow_exec":   {"exec", "true"}, // mount(8) does not hand on exec: for it that is the default
@@ -52,6 +54,7 @@ var flagOptions = map[string]struct{ flag, value string }{
 	"noexec":       {"exec", "false"},
 	"chain":        {"chain", "true"},
 	"all":          {"all", "true"},
+	"lazy":         {"lazy", "true"},
 	"project_root": {"project-root", ""},
 	"state_dir":    {"state-dir", ""},
 	"restore_root": {"restore-root", ""},
@@ -87,8 +90,7 @@ func (o mountOption) isGeneric() bool {
 	return genericOptions[o.name] && (!o.valued || o.name == "user" || o.name == "comment")
 }
 
-// splitOptions takes a list apart at its commas. Of a comma or a backslash that
-// belongs to a value, a backslash stands before.
+// splitOptions splits a list at its commas. A backslash escapes a comma or a backslash of a value.
 func splitOptions(list string) (options []mountOption) {
 	var part strings.Builder
 	flush := func() {
@@ -115,10 +117,9 @@ func splitOptions(list string) (options []mountOption) {
 	return options
 }
 
-// settle carries out what -o says, makes sure that it all goes together, and
-// returns the run directories with those that -o adds. Paths are made absolute:
-// a view in the background leaves the directory that it was started in. The
-// restore root is not, since the law wants it to be given so.
+// settle applies the options of -o, checks that all settings fit together, and returns the run
+// directories with those of -o. Paths are made absolute, because a view in the background leaves
+// the working directory; the restore root is not, because the law requires an absolute path.
 func (o *mountOptions) settle(cmd *cobra.Command, app *app, runDirs []string) ([]string, error) {
 	var added []string
 	for _, list := range o.listed {
@@ -137,7 +138,7 @@ func (o *mountOptions) settle(cmd *cobra.Command, app *app, runDirs []string) ([
 	return runDirs, makeAbsolute(&app.projectRoot, &app.stateDir)
 }
 
-// apply carries out one option, unless a flag has said it already.
+// apply applies one option, unless a flag has set it.
 func (o *mountOptions) apply(cmd *cobra.Command, option mountOption) error {
 	known, ok := flagOptions[option.name]
 	takesValue := ok && known.value == "" || option.name == runOption
@@ -157,7 +158,7 @@ func (o *mountOptions) apply(cmd *cobra.Command, option mountOption) error {
 	if flag.Changed {
 		return nil
 	}
-	return flag.Value.Set(known.value + option.value) // one of them is empty; it does not count as given
+	return flag.Value.Set(known.value + option.value) // an empty one counts as not given
 }
 
 // check makes sure that the options go together.
@@ -167,6 +168,10 @@ func (o *mountOptions) check(runDirs []string) error {
 		return errors.New("a view is of a chain or of all runs, not of both")
 	case o.all && o.restoreRoot != "":
 		return errors.New("a view of all runs is no view of a restore, and has no restore root")
+	case o.lazy && o.restoreRoot != "":
+		return errors.New("a lazy view is no view of a restore, and has no restore root: a restore reads everything first")
+	case o.lazy && o.all:
+		return errors.New("--lazy cannot be combined with --all, which reads each run when it is first entered")
 	case o.all && len(runDirs) != 1:
 		return fmt.Errorf("a view of all runs takes one directory that holds them, not %d", len(runDirs))
 	case len(runDirs) == 0 && !o.chain:
@@ -175,7 +180,7 @@ func (o *mountOptions) check(runDirs []string) error {
 	return nil
 }
 
-// makeAbsolute makes paths absolute that were given at all.
+// makeAbsolute makes the paths that are set absolute.
 func makeAbsolute(paths ...*string) (err error) {
 	for _, path := range paths {
 		if *path == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// notifyVariable tells a service where its manager listens, as systemd does for
-// Type=notify: the path of a datagram socket, or "@" and its abstract name.
+// notifyVariable is the address of the service manager, as systemd sets it for Type=notify: the
+// path of a datagram socket, or "@" and its abstract name.
 const notifyVariable = "NOTIFY_SOCKET"
 
 // notifyPatience is how long a manager that does not read is waited for.
@@ -34,7 +34,7 @@ func (m manager) notify(lines string) error {
 		return nil
 	}
 	if strings.HasPrefix(string(m), "/") { // not in the abstract space of names
-		if _, err := pathsafe.ResolveDir(filepath.Dir(string(m))); err != nil { // asks no server of another user
+		if _, err := pathsafe.ResolveDir(filepath.Dir(string(m))); err != nil { // accesses no other user's server
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (m manager) notify(lines string) error {
 	return err
 }
 
-// notify tells the manager. That it does not hear is no reason not to serve.
+// notify sends a message to the manager. An error does not end the view.
 func (a *app) notify(m manager, lines string) {
 	if err := m.notify(lines); err != nil {
 		a.tell("spectrum: the service manager could not be told: %s", oneLine(err.Error()))

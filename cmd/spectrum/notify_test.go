@@ -30,7 +30,7 @@ func listen(t *testing.T, address string) serviceManager {
 	return serviceManager{t, conn}
 }
 
-// hear returns the next message.
+// checkAcknowledgement returns the next message.
 func (m serviceManager) hear() string {
 	m.t.Helper()
 	if err := m.conn.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
@@ -98,9 +98,9 @@ func serveUnder(t *testing.T, cmd *exec.Cmd, manager serviceManager, dir, addres
 	}
 }
 
-// TestNotifyNobody: a manager that is not there is a warning, and the view is
+// TestNotifyWithoutSocket: a manager that is not there is a warning, and the view is
 // served; what is rejected, or serves in the background, tells nothing.
-func TestNotifyNobody(t *testing.T) {
+func TestNotifyWithoutSocket(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"a": "alpha"})
 	t.Setenv(notifyVariable, filepath.Join(t.TempDir(), "nobody"))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -27,13 +28,17 @@ type paged struct {
 }
 
 func (p *paged) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.color, "color", "auto", "`when` there are colours: auto (on a terminal), always or never")
+	p.colorFlag(cmd)
 	noPagerFlag(cmd, &p.noPager)
+}
+
+func (p *paged) colorFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.color, "color", "auto", "`when` to use colours: auto (on a terminal), always or never")
 	_ = cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colors, cobra.ShellCompDirectiveNoFileComp))
 }
 
 func noPagerFlag(cmd *cobra.Command, to *bool) {
-	cmd.Flags().BoolVar(to, "no-pager", false, "on a terminal, print without a pager (SPECTRUM_PAGER, PAGER)")
+	cmd.Flags().BoolVar(to, "no-pager", false, "do not use a pager on a terminal (SPECTRUM_PAGER, PAGER)")
 }
 
 func (p *paged) check(cmd *cobra.Command) error {
@@ -43,10 +48,17 @@ func (p *paged) check(cmd *cobra.Command) error {
 	return nil
 }
 
+// colored reports whether colors are written: on a terminal unless the environment forbids it, or
+// by the flag.
+func (p *paged) colored(terminal bool) bool {
+	forbidden := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+	return p.color == "always" || p.color != "never" && terminal && !forbidden
+}
+
 // show runs print with stdout, or on a terminal with a pager in between, and waits for that.
 func (p *paged) show(a *app, print func(w *diffWriter) error) error {
 	terminal := onTerminal(a.stdout)
-	w := &diffWriter{color: p.color == "always" || p.color == "auto" && terminal && colored(), width: 80}
+	w := &diffWriter{color: p.colored(terminal), width: 80}
 	w.exact = !terminal && !w.color && !p.asText
 	command := pagerCommand()
 	if f, ok := a.stdout.(*os.File); ok && terminal {
@@ -65,7 +77,7 @@ func (p *paged) show(a *app, print func(w *diffWriter) error) error {
 	})
 }
 
-// pagerCommand is what the environment says, or less where that is there; "" is none.
+// pagerCommand returns the pager of the environment, or less if it is installed; "" is none.
 func pagerCommand() string {
 	for _, name := range []string{"SPECTRUM_PAGER", "PAGER"} {
 		if command, ok := os.LookupEnv(name); ok {
@@ -83,27 +95,32 @@ func pagerCommand() string {
 	return ""
 }
 
-// The exit statuses of a shell that could not start a command, and the first of those that say
-// by which signal one was ended. What else a pager ends with is no concern of ours.
+// The exit statuses of a shell that could not start a command, and the first status of a command
+// that was ended by a signal. Other statuses of a pager are ignored.
 const (
 	notRunnable = 126
 	notFound    = 127
 	signalled   = 128
 )
 
-// throughPager gives print the input of a pager. That its user has seen enough is no error. One
-// that has read nothing is left out.
+// throughPager passes the output of print to a pager. It is not an error if the user quits the
+// pager. If the pager has read nothing, print writes to the terminal.
 func throughPager(command string, a *app, print func(io.Writer) error) error {
-	less, ok := os.LookupEnv("LESS")
-	if !ok {
-		less = "FRX"
-	}
-	err := runPager(command, less, a, print)
+	err := runPager(command, lessOptions(), a, print)
 	if errors.Is(err, errUnread) {
 		a.tell("spectrum: the pager %q has read nothing, so this is without one", command)
 		return print(a.stdout)
 	}
 	return err
+}
+
+// lessOptions are the options for less: those of the user, and R before them, without which colours
+// are shown as escapes.
+func lessOptions() string {
+	if less, ok := os.LookupEnv("LESS"); ok {
+		return strings.TrimRight("-R "+less, " ")
+	}
+	return "FRX"
 }
 
 // errUnread: a pager has ended and has read nothing.
@@ -166,8 +183,8 @@ func killedBy(state *os.ProcessState) syscall.Signal {
 	return signal
 }
 
-// pagerInput is the input of a pager. Both ends of it are open here, so that it can be told when
-// both sides are done what was never read.
+// pagerInput is the input of a pager. Both ends are open here, so that unread input can be measured
+// when both sides are done.
 type pagerInput struct {
 	from, to *os.File
 	written  int
@@ -188,8 +205,8 @@ func (p *pagerInput) Write(some []byte) (int, error) {
 	return n, err
 }
 
-// end comes when all is written, and leave when the pager has ended: who still writes then is told
-// that nobody reads. The second of them counts what is left.
+// end is called when everything is written, and leave when the pager has ended: later writers get
+// an error. The second of the two calls counts the unread bytes.
 func (p *pagerInput) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -56,8 +57,8 @@ func TestSummaryPaged(t *testing.T) {
 					t.Errorf("no %q in\n%s", want, said)
 				}
 			}
-			if _, id, _ := strings.Cut(said, "ITS END\n"); c.paged && len(strings.TrimSpace(id)) != 64 {
-				t.Errorf("after the pager: %q", id)
+			if _, after, _ := strings.Cut(said, "ITS END\n"); c.paged && (!strings.Contains(after, "READY: ") || !idAtEnd.MatchString(after)) {
+				t.Errorf("after the pager: %q", after)
 			}
 		})
 	}
@@ -124,5 +125,106 @@ func TestSummaryOfChain(t *testing.T) {
 	}
 	if got := app.diffLine(o); got != "" {
 		t.Errorf("%q", got)
+	}
+}
+
+// seenOf runs a command at a terminal, with these variables, and returns what it has written there.
+func seenOf(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	seat := terminal.Sit(t, 80, 24)
+	cmd := command(t, args...)
+	cmd.Env = append(append(cmd.Env, "TERM=xterm", "NO_COLOR=", "SPECTRUM_PAGER=cat"), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = seat.Program, seat.Program, seat.Program
+	_ = cmd.Run()
+	return strings.ReplaceAll(seat.Hang(t), "\r\n", "\n")
+}
+
+// TestColors: one flag is for the colors of all that a preview prints, and wins over the environment.
+func TestColors(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha\n"})
+	for name, c := range map[string]struct {
+		env    []string
+		flags  []string
+		colors bool
+	}{
+		"as it is":         {nil, nil, true},
+		"never":            {nil, []string{"--color", "never"}, false},
+		"NO_COLOR":         {[]string{"NO_COLOR=1"}, nil, false},
+		"dumb":             {[]string{"TERM=dumb"}, nil, false},
+		"always, NO_COLOR": {[]string{"NO_COLOR=1"}, []string{"--color=always"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, command := range [][]string{{"preview", "--diff"}, {"preview"}} {
+				said := seenOf(t, c.env, append(append(command, c.flags...), "--restore-root", root, run.Dir)...)
+				if strings.Contains(said, "\x1b[") != c.colors || !strings.Contains(said, "READY: ") {
+					t.Errorf("%q: colors %t are wrong:\n%q", command, !c.colors, said)
+				}
+			}
+		})
+	}
+}
+
+// TestPagerLeft: when a pager is left before its end, the screen still has the verdict, the signer,
+// the conflicts, the command that approves and the file with the report.
+func TestPagerLeft(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha", "b": "beta"})
+	seat := terminal.Sit(t, 80, 12)
+	cmd := command(t, "preview", "--restore-root", root, run.Dir)
+	cmd.Env = append(cmd.Env, "SPECTRUM_PAGER=head -n 1; echo LEFT", "TERM=xterm", "NO_COLOR=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = seat.Program, seat.Program, seat.Program
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	said := strings.ReplaceAll(seat.Hang(t), "\r\n", "\n")
+	_, after, left := strings.Cut(said, "LEFT\n")
+	for _, want := range []string{"READY: 2 to create, ", "signed by ", "conflicts: 1 authority, which the approval acknowledges; not in quarantine", "approve: spectrum commit --preview ", "report: /"} {
+		if !left || !strings.Contains(after, want) {
+			t.Errorf("no %q after the pager:\n%s", want, said)
+		}
+	}
+}
+
+// TestCatOnTerminal: a terminal gets no byte that it would act on; a file that is not text is an error
+// that names the way.
+func TestCatOnTerminal(t *testing.T) {
+	t.Parallel()
+	text := "one\x1b[31m\ttwo\u202e\né\n" + strings.Repeat("ä", catBuffer/2) + "€\n"
+	run := bundletest.New(t).Run("run-1", map[string]string{"text": text, "binary": "GIF89a\x00\xff\x1b", "cut": "caf\xc3"})
+	if said := seenOf(t, nil, "cat", run.Dir, "text"); !strings.HasPrefix(said, `one\x1b[31m	two\u202e`+"\né\nää") || !strings.HasSuffix(said, "ää€\n") {
+		t.Errorf("%.100q", said)
+	}
+	for _, path := range []string{"binary", "cut"} {
+		said := seenOf(t, nil, "cat", run.Dir, path)
+		if strings.ContainsAny(said, "\x00\x1b") || strings.Contains(said, "\xff") || !strings.Contains(said, "is not text, and stdout is a terminal") || !strings.Contains(said, ">FILE") {
+			t.Errorf("%s: %q", path, said)
+		}
+	}
+	if got := must(t, "cat", run.Dir, "text"); got != text {
+		t.Errorf("a pipe gets other bytes: %.100q", got)
+	}
+}
+
+// idAtEnd is the id of a preview on a line of its own, at the end.
+var idAtEnd = regexp.MustCompile(`\n[0-9a-f]{64}\n$`)
+
+// TestLessOptions: less always has the option R, also where the user's options are without it.
+func TestLessOptions(t *testing.T) {
+	for less, want := range map[string]string{"-i": "-R -i", "": "-R", "FRX": "-R FRX", "-Pprompt": "-R -Pprompt"} {
+		t.Setenv("LESS", less)
+		if got := lessOptions(); got != want {
+			t.Errorf("LESS=%q: %q", less, got)
+		}
+		if got := stayingLess(); got != want+" -+F -+E -+X" {
+			t.Errorf("LESS=%q: %q", less, got)
+		}
+	}
+	_ = os.Unsetenv("LESS")
+	if got := lessOptions(); got != "FRX" {
+		t.Errorf("without LESS: %q", got)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -10,12 +11,11 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// checkMountpoint refuses a directory that cannot carry the view, or to which another user's
-// link leads, or where the view would stand in the way of what it shows. It returns the real
-// path of the directory.
-func (a *app) checkMountpoint(places []place, mountpoint string) (string, error) {
-	if err := fusemount.CheckMountpoint(mountpoint); err != nil { // asks no server that may be there
-		return "", mountpointError(err)
+// checkMountpoint rejects a directory that cannot be the mount point, a path through another user's
+// link, and a place that would hide what the view shows. It returns the real path of the directory.
+func (a *app) checkMountpoint(places []reserved, mountpoint string) (string, error) {
+	if err := fusemount.CheckMountpoint(mountpoint); err != nil { // accesses no server that may be there
+		return "", mountpointError(err, mountpoint)
 	}
 	way, err := pathsafe.WayFrom(mountpoint)
 	if err == nil {
@@ -28,24 +28,27 @@ func (a *app) checkMountpoint(places []place, mountpoint string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	places = append(places, place{"the state directory", state})
+	places = append(places, reserved{"the state directory", state})
 	return way.Real, refusedHint(overlapReal("mountpoint", mountpoint, way.Real, places), "mount on an empty directory somewhere else")
 }
 
-func mountpointError(err error) error {
+func mountpointError(err error, path string) error {
 	hint := "make an empty directory and mount on that"
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "mkdir -p " + shellQuote(path)
+	}
 	if errors.Is(err, fusemount.ErrDeadMount) || errors.Is(err, fusemount.ErrAlreadyMounted) {
 		hint = "\"spectrum umount MOUNTPOINT\" ends a view"
 	}
 	return refusedHint(err, hint)
 }
 
-// place is a directory that another must keep clear of.
-type place struct{ what, path string }
+// reserved is a directory that another must keep clear of.
+type reserved struct{ what, path string }
 
-// overlap says whether a directory is one of the places, is in one, or has one
-// in it. Links are resolved.
-func overlap(what, path string, places []place) error {
+// overlap reports whether a directory is one of the places, is in one, or has one in it. Links are
+// resolved.
+func overlap(what, path string, places []reserved) error {
 	real, err := realPath(path)
 	if err != nil {
 		return err
@@ -54,14 +57,14 @@ func overlap(what, path string, places []place) error {
 }
 
 // overlapReal is overlap for a path of which the links are resolved already.
-func overlapReal(what, path, real string, places []place) error {
+func overlapReal(what, path, real string, places []reserved) error {
 	for _, p := range places {
 		if p.path == "" {
 			continue
 		}
 		other, err := realPath(p.path)
 		if err != nil {
-			continue // what leads nowhere overlaps nothing; others say what is wrong with it
+			continue // a broken path does not overlap; other checks report it
 		}
 		if isWithin(real, other) || isWithin(other, real) {
 			return fmt.Errorf("%s %q overlaps %s %q", what, path, p.what, p.path)
@@ -76,7 +79,7 @@ func realPath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	way, err := pathsafe.WayTo(abs) // asks no server of another user on the way
+	way, err := pathsafe.WayTo(abs) // accesses no other user's server on the path
 	if err == nil || abs == "/" {
 		return way.Real, err
 	}

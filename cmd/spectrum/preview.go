@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -43,18 +44,18 @@ type previewOptions struct {
 }
 
 func (o *previewOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore under, as an absolute path")
+	cmd.Flags().StringVar(&o.restoreRoot, "restore-root", "", "existing `directory` to restore to, as an absolute path; the same as RESTORE_ROOT")
 	lockFlag(cmd, &o.wait)
-	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "take the candidate that the view on this `mountpoint` shows")
-	cmd.Flags().StringVar(&o.savepoint, "savepoint", "", "take the savepoint with this `ID` as the candidate: its own, that of its commit, or latest")
+	cmd.Flags().StringVar(&o.fromMount, "from-mount", "", "use the candidate that is mounted on this `mountpoint`")
+	cmd.Flags().StringVar(&o.savepoint, "savepoint", "", "use the savepoint with this `ID` as the candidate: its own ID, that of its commit, or latest")
 	addChain(cmd, &o.chain)
-	cmd.Flags().StringVar(&o.html, "html", "", "write the preview as a web page to this `file` too, which must not exist")
-	cmd.Flags().StringVar(&o.report, "report", "", "print the full report with its ten sections, also on a terminal; or, with =`FILE`, write it to this file, which must not exist")
+	cmd.Flags().StringVar(&o.html, "html", "", "also write the preview as a web page to this new `file`")
+	cmd.Flags().StringVar(&o.report, "report", "", "print the full report, even on a terminal; with =`FILE`, write it to this new file")
 	cmd.Flags().Lookup("report").NoOptDefVal = onStream
-	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that goes on with what is restored (default: nobody is named)")
-	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` that is wanted, in place of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
-	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files that differ, and leave those as they are that are the same; a rollback brings them back")
-	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decision on a conflict that a preview has shown, as `C-001=acknowledged`, =rejected or =resolved; for a file that is not what a change set started from, =replace or =keep; may be repeated")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that will use the restored files (default: none)")
+	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` to propose, instead of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
+	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files that differ; a rollback brings them back")
+	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decide a conflict of the preview, as `C-001=acknowledged`, =rejected or =resolved, or =replace or =keep for a file that has diverged; may be repeated")
 }
 
 // onStream is the value of --report without a file.
@@ -68,76 +69,96 @@ var imperatives = map[string]string{
 // decisions are what can be decided with --decide.
 var decisions = append(statement.Verdicts(), preview.Replace, preview.Keep)
 
-// asked is what the operator asks of the preview.
-func (o *previewOptions) asked(cmd *cobra.Command) (preview.Asked, error) {
-	asked := preview.Asked{Agent: o.agent, Replace: o.replace, Decisions: map[string]statement.Verdict{}}
+// asked are the options of the preview.
+func (o *previewOptions) asked(cmd *cobra.Command) (preview.Requested, error) {
+	asked := preview.Requested{Agent: o.agent, Replace: o.replace, Decisions: map[string]statement.Verdict{}}
 	for _, word := range o.scopes {
 		s, err := scope.Parse(word)
 		if err != nil {
-			return preview.Asked{}, usage(cmd, "--scope: %w", err)
+			return preview.Requested{}, badScope(cmd, word, err)
 		}
 		asked.Scopes = append(asked.Scopes, s)
 	}
 	slices.SortFunc(asked.Scopes, scope.Compare)
 	asked.Scopes = slices.Compact(asked.Scopes)
 	for _, text := range o.decisions {
-		id, verdict, ok := strings.Cut(text, "=")
-		if _, double := asked.Decisions[id]; !ok || double {
-			return preview.Asked{}, usage(cmd, "--decide %q is not one decision on one conflict", text)
+		id, verdict, err := decisionOf(cmd, text)
+		if err != nil {
+			return preview.Requested{}, err
 		}
-		if said, ok := imperatives[verdict]; ok { // as a statement says it
-			verdict = said
+		if _, double := asked.Decisions[id]; double {
+			return preview.Requested{}, usage(cmd, "--decide has several decisions on %s", id)
 		}
-		if !slices.Contains(decisions, statement.Verdict(verdict)) {
-			return preview.Asked{}, usage(cmd, "--decide %q: a conflict is acknowledged, rejected or resolved; one with a file that is not what a change set started from is replace or keep", text)
-		}
-		asked.Decisions[id] = statement.Verdict(verdict)
+		asked.Decisions[id] = verdict
 	}
 	return asked, nil
+}
+
+// badScope is the error of a word that is no scope, with the one that may be meant.
+func badScope(cmd *cobra.Command, word string, err error) error {
+	use := &usageError{command: cmd.CommandPath(), err: fmt.Errorf("--scope: %w", err)}
+	var names []string
+	for _, s := range scope.All() {
+		names = append(names, string(s))
+		if len(use.meant) == 0 && slipsBetween(word, string(s)) <= nearest {
+			use.meant = []string{"--scope " + string(s)}
+		}
+	}
+	if len(use.meant) == 0 {
+		use.next = "the scopes are " + strings.Join(names, ", ")
+	}
+	return use
 }
 
 func newPreview(app *app) *cobra.Command {
 	var opts previewOptions
 	cmd := &cobra.Command{
-		Use:   "preview --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT | --savepoint ID",
-		Short: "show what a restore would do, and print the id of this preview",
-		Long: `preview verifies the candidate, plans the restore, and shows the plan held
-against the restore root: on a terminal a summary, elsewhere the full report, both
-on stderr, and its id on stdout. The id is what "spectrum commit --preview ID"
-takes. Nothing is restored; only what a killed commit has left in the restore root
-is ended first. The full report is always kept in the state directory; the summary
-names the file.
+		Use:   "preview [--chain] RUN_DIR... RESTORE_ROOT | --from-mount MOUNTPOINT [RESTORE_ROOT] | --savepoint ID RESTORE_ROOT",
+		Short: "show what a restore would do, and print the ID of the preview",
+		Long: `preview verifies the candidate, compares it with the restore root, and shows what a
+restore would do. It prints a summary on a terminal, otherwise the full report, both
+on stderr, and the ID of the preview on stdout, for "spectrum commit --preview ID".
+Nothing is restored; preview only ends a killed commit in the restore root first.
+The full report is always kept in the state directory, in a file that the summary
+names.
 
-Identity layer, operator context and restricted context are proposed only when
---scope asks for them, the identity layer only with the --agent that the candidate
-names. What --scope asks for takes the place of the default scopes.
+` + rootArgumentHelp + `
+For one candidate of "spectrum run" or "seal --base" it is optional: the default is
+the directory that the candidate was made from.
 
-With --savepoint the candidate is what a commit here has restored before, as its
-savepoint says: the files are those in its restore root, and must be as they were
-then. The key of this host, which signed it, needs no pin.
+--scope replaces the default scopes. Identity layer, operator context and restricted
+context are proposed only if --scope names them, and the identity layer only if
+--agent names the agent of the candidate.
 
-With --diff the lines of text files that change are shown before that, as "spectrum diff"
-shows them, on stderr, and on a terminal in a pager.
+--savepoint previews the files of an earlier commit of this host. They are read from
+the restore root of that commit and must be unchanged. The key of this host requires
+no pin.
 
-With --replace existing files are replaced, and those that are the same stay as they
-are; the report names each, and a rollback brings back what was replaced.
+--diff first shows the changed lines of text files, as "spectrum diff" does, on
+stderr, and on a terminal in a pager.
 
-The exit status is 0 also for a candidate with conflicts, or one that is held in
-quarantine: the report says so, and commit refuses it. So it is where a disk has no room
-for the restore: that is said on stderr, in the report and on the page, with what is
-needed and what is free; the JSON is the same whatever is free.`,
+--replace replaces existing files that differ. The report names each one, and a
+rollback brings them back. Identical files stay as they are.
+
+The exit status is 0 even if there are conflicts, or the candidate is in quarantine,
+or the disk has too little space: the report tells, and commit rejects it. The JSON
+does not depend on the free space.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runPreview(cmd, app, opts, runDirs)
 		},
 	}
 	opts.flags(cmd)
-	cmd.Flags().BoolVar(&opts.diff, "diff", false, "show the lines of text files that change too")
+	cmd.Flags().BoolVar(&opts.diff, "diff", false, "also show the changed lines of text files")
 	opts.paged.addFlags(cmd)
 	return cmd
 }
 
-func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []string) error {
+func runPreview(cmd *cobra.Command, app *app, opts previewOptions, args []string) error {
+	runDirs, err := opts.takeRoot(cmd, app, args, true)
+	if err != nil {
+		return err
+	}
 	if err := opts.check(cmd, runDirs); err != nil {
 		return err
 	}
@@ -147,7 +168,7 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, runDirs []str
 	if err := opts.paged.check(cmd); err != nil {
 		return err
 	}
-	if err := opts.takeRoot(); err != nil {
+	if err := opts.rootOfView(); err != nil {
 		return err
 	}
 	opts.silent = app.quiet || app.json
@@ -272,17 +293,17 @@ type presented struct {
 
 // present keeps a preview and shows it: on a terminal its summary, elsewhere the full report.
 func (a *app) present(ctx context.Context, state *statedir.Dir, s presented) (shownPreview, error) {
-	held, err := a.judge(ctx, state, s.preview, s.candidate)
+	held, err := a.assess(ctx, state, s.preview, s.candidate)
 	if err != nil {
 		return shownPreview{}, err
 	}
 	p := s.preview.HeldBy(held)
 	s.preview, s.held = p, held
-	var report bytes.Buffer
-	if err := p.WriteReport(&report); err != nil {
+	var text bytes.Buffer
+	if err := report.Of(p).WriteMarkdown(&text); err != nil {
 		return shownPreview{}, err
 	}
-	if err := state.SaveReport(p.ID(), report.Bytes()); err != nil {
+	if err := state.SaveReport(p.ID(), text.Bytes()); err != nil {
 		return shownPreview{}, fmt.Errorf("keeping the report: %w", err)
 	}
 	raw, err := keepPreview(state, p)
@@ -290,35 +311,35 @@ func (a *app) present(ctx context.Context, state *statedir.Dir, s presented) (sh
 		return shownPreview{}, err
 	}
 	a.hasDone("preview %s was kept", p.ID()[:shortest])
-	if err := s.files.write(ctx, p, report.Bytes(), a.approveLine(p)); err != nil {
+	if err := s.files.write(ctx, p, text.Bytes(), a.approveLine(p), freeFor(s.restore)); err != nil {
 		return shownPreview{}, err
 	}
 	switch {
 	case s.opts.silent:
 	case s.opts.report == onStream || s.opts.report == "" && !onTerminal(a.stderr):
-		err = a.showReport(a.stderr, report.Bytes(), s.opts.paged)
+		err = a.showReport(a.stderr, text.Bytes(), s.opts.paged)
 	default:
 		err = a.showSummary(ctx, state, s)
 	}
-	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held, p, report.String()}, err
+	return shownPreview{p.ID(), p.Recommended(), raw, p.Source(), held, p, text.String()}, err
 }
 
-// judge marks a candidate with what the rules of quarantine have found, and
+// assess marks a candidate with what the rules of quarantine have found, and
 // returns what holds it.
-func (a *app) judge(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
+func (a *app) assess(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) ([]quarantine.Mark, error) {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	held, changed, err := action.Judge(ctx, store, c.origin, p)
+	held, changed, err := action.Assess(ctx, store, c.origin, p)
 	if changed {
 		a.hasDone("what holds the candidate in quarantine was noted")
 	}
 	return held, err
 }
 
-// check refuses what says too little or too much about the candidate.
+// check rejects too few or too many arguments that name the candidate.
 func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
 	switch {
 	case o.fromMount != "" && (len(runDirs) > 0 || o.chain || cmd.Flags().Changed("project-root")):
@@ -326,14 +347,14 @@ func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
 	case o.savepoint != "" && (len(runDirs) > 0 || o.chain || o.fromMount != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--savepoint says already what is meant")
 	case o.fromMount == "" && o.savepoint == "" && len(runDirs) == 0 && !o.chain:
-		return usage(cmd, "no run directory was given")
+		return withoutRuns(usage(cmd, "no run directory was given"))
 	}
 	return nil
 }
 
-// takeRoot takes the restore root from the view where none was given. It has to
+// rootOfView takes the restore root from the view where none was given. It has to
 // be known before the state directory is opened, which must not lie in it.
-func (o *previewOptions) takeRoot() error {
+func (o *previewOptions) rootOfView() error {
 	if o.fromMount == "" || o.restoreRoot != "" {
 		return nil
 	}
@@ -357,7 +378,7 @@ func keepPreview(state *statedir.Dir, p *preview.Preview) ([]byte, error) {
 	return p.JSON()
 }
 
-// checkText refuses names that a preview cannot hold.
+// checkText rejects names that a preview cannot hold.
 func checkText(c *candidate) error {
 	o := c.origin
 	if !utf8.ValidString(c.asked.Agent) {
@@ -416,7 +437,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	request.Warning = c.warning
 	p, err := preview.New(ctx, r, request)
 	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
-		return nil, errors.Join(err, c.markUntrusted(ctx, state, r, request, err))
+		return nil, c.unpinnedHint(errors.Join(err, c.markUntrusted(ctx, state, r, request, err)))
 	}
 	if errors.Is(err, preview.ErrDecision) {
 		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
@@ -424,7 +445,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	return p, err
 }
 
-// markUntrusted marks a candidate that whom the operator trusts speaks against.
+// markUntrusted marks a candidate that the trust policy rejects.
 func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *restore.Restore, q preview.Request, why error) error {
 	q.Asked.Decisions = nil // they are on conflicts of a preview that there is not
 	found, err := preview.FindingsOf(ctx, r, q, why)
@@ -436,11 +457,11 @@ func (c *candidate) markUntrusted(ctx context.Context, state *statedir.Dir, r *r
 		return err
 	}
 	defer store.Close()
-	return action.JudgeUntrusted(ctx, store, c.origin, preview.SourceID(r.Plan()), found)
+	return action.AssessUntrusted(ctx, store, c.origin, preview.SourceID(r.Plan()), found)
 }
 
-// requestOf gathers what a preview has to know beside the restore; root is the real path of
-// the restore root.
+// requestOf collects what a preview needs beside the restore; root is the real path of the restore
+// root.
 func requestOf(state *statedir.Dir, c *candidate, root string) (preview.Request, error) {
 	q := preview.Request{Origin: c.origin, Asked: c.asked, Now: time.Now()}
 	var err error

@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 )
 
 // previewFiles are the files that a preview writes beside what it shows.
@@ -25,8 +26,8 @@ type newFile struct {
 	dir  *pathsafe.Dir
 }
 
-// openFiles opens the directories of the files that are wanted, so that a file that could not
-// be written is rejected before anything else is done.
+// openFiles opens the directories of the requested files, so that a file that cannot be written is
+// rejected before anything else is done.
 func (o *previewOptions) openFiles(state *statedir.Dir) (files previewFiles, err error) {
 	if o.html != "" {
 		files.page, err = openNew("--html", "web page", o.html, state, o.restoreRoot)
@@ -44,10 +45,10 @@ func (o *previewOptions) openFiles(state *statedir.Dir) (files previewFiles, err
 // found when this one is written.
 func openNew(flag, what, path string, state *statedir.Dir, restoreRoot string) (newFile, error) {
 	f := newFile{flag: flag, name: filepath.Base(path)}
-	if err := overlap(what, path, []place{{"the restore root", restoreRoot}}); err != nil {
+	if err := overlap(what, path, []reserved{{"the restore root", restoreRoot}}); err != nil {
 		return f, refusedHint(err, "name a file elsewhere: nothing but what is approved is written under the restore root")
 	}
-	if err := overlap(what, path, []place{{"the state directory", state.Path()}}); err != nil {
+	if err := overlap(what, path, []reserved{{"the state directory", state.Path()}}); err != nil {
 		return f, refusedHint(err, "name a file elsewhere: what is in the state directory is this program's own")
 	}
 	if strings.HasSuffix(path, "/") {
@@ -86,19 +87,19 @@ func (f newFile) close() {
 
 // write writes the files, each of which appears whole or not at all and replaces none. Who may
 // read the page may read all that it shows; the report is the operator's. Approve is the command
-// line that approves what is recommended.
-func (f previewFiles) write(ctx context.Context, p *preview.Preview, report []byte, approve string) error {
+// line that approves what is recommended, and free the bytes that are free for it.
+func (f previewFiles) write(ctx context.Context, p *preview.Preview, markdown []byte, approve string, free uint64) error {
 	if f.page.dir != nil {
 		var page bytes.Buffer
-		if err := p.WritePage(ctx, &page, approve); err != nil {
+		if err := report.Of(p).WritePage(ctx, &page, approve, free); err != nil {
 			return err
 		}
-		if err := f.page.dir.WriteFile(f.page.name, page.Bytes(), uint32(p.PagePerm())); err != nil {
+		if err := f.page.dir.WriteFile(f.page.name, page.Bytes(), uint32(report.Of(p).PagePerm())); err != nil {
 			return f.page.refused(err)
 		}
 	}
 	if f.report.dir != nil {
-		if err := f.report.dir.WriteFile(f.report.name, report, 0o600); err != nil {
+		if err := f.report.dir.WriteFile(f.report.name, markdown, 0o600); err != nil {
 			return f.report.refused(err)
 		}
 	}

@@ -15,23 +15,22 @@ import (
 	"golang.org/x/term"
 )
 
-// barPatience is how long work may take without a bar: one that comes and goes at
-// once would only flicker.
-const barPatience = time.Second
+// progressDelay is how long work may take without a bar: a bar that disappears at once would only
+// flicker.
+const progressDelay = time.Second
 
-// bar shows how far long work has got, phase by phase, in bytes and with the time
-// that is left where their number is known. It is nothing where none is wanted, and
-// may be used by several goroutines at once.
+// bar shows the progress of long work, phase by phase, in bytes and with the remaining time if the
+// total is known. A nil bar shows nothing. Several goroutines may use it at once.
 type bar struct {
 	mu    sync.Mutex
-	gate  *gate // nil where no bar is wanted, or any more
+	gate  *gate // nil without a bar, or after its end
 	show  *time.Timer
 	phase string
 	of    *progressbar.ProgressBar // the phase
 	left  int64                    // bytes of it that are left, where that is known
 }
 
-// gate lets a bar through to the terminal only once it is open.
+// gate passes the bar to the terminal only while it is open.
 type gate struct {
 	terminal io.Writer
 	open     bool
@@ -80,16 +79,16 @@ func columnsOf(terminal any) int {
 	return 80
 }
 
-// newBar begins a bar on stderr, if that is a terminal and somebody may want to see
-// one. What comes before its first phase has no bytes.
+// newBar begins a bar on stderr, if that is a terminal and the flags allow it. Before the first
+// phase it has no bytes.
 func (a *app) newBar(what string) *bar {
 	if a.quiet || a.noProgress || a.json || !onTerminal(a.stderr) {
 		return &bar{}
 	}
-	b := &bar{gate: &gate{terminal: a.stderr, open: a.barPatience <= 0}}
+	b := &bar{gate: &gate{terminal: a.stderr, open: a.progressDelay <= 0}}
 	b.begin(what, 0, 0)
-	b.phase = "" // any phase may come now
-	b.show = time.AfterFunc(a.barPatience, b.appear)
+	b.phase = "" // any phase may follow
+	b.show = time.AfterFunc(a.progressDelay, b.appear)
 	a.shown = b
 	return b
 }
@@ -104,11 +103,11 @@ func (b *bar) appear() {
 	}
 }
 
-// unknown is a number of bytes that nobody knows. What has none at all has 0.
+// unknown is an unknown number of bytes. Work without bytes has 0.
 const unknown = -1
 
-// begin begins a phase of so many files, if that is known, and bytes. When the same
-// phase begins again nobody knows how often it will, so what is left is not known.
+// begin begins a phase with its numbers of files, if known, and bytes. If the same phase begins
+// again, the number of repetitions, and so the rest, is unknown.
 func (b *bar) begin(phase string, files int, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,8 +133,8 @@ func (b *bar) enter(phase string, files int, bytes int64) {
 	_ = b.of.RenderBlank()
 }
 
-// newPhase begins a phase. A number for which there is no room is left out, since half of it
-// would be another number.
+// newPhase begins a phase. A number that does not fit is left out: a part of it would be another
+// number.
 func (g *gate) newPhase(what, number string, bytes int64) *progressbar.ProgressBar {
 	room := roomFor(g.terminal)
 	if words := []rune(what); len(words) > room.words {
@@ -205,8 +204,7 @@ func (b *bar) add(n int64) {
 	_ = b.of.Add64(n)
 }
 
-// clear takes the bar away for a line that is to be printed. What comes next draws it
-// again.
+// clear removes the bar before a line is printed. The next update draws it again.
 func (b *bar) clear() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +233,7 @@ func (a *app) bar() *bar {
 	return a.shown
 }
 
-// watchStore has whatever bar is shown tell what is done with snapshots.
+// watchStore shows the progress of work on snapshots in the bar.
 func (a *app) watchStore(store *snapshot.Store) {
 	store.Watch(snapshot.Watch{
 		Begin: func(work string, files int, bytes int64) { a.bar().begin(work, files, bytes) },
@@ -246,8 +244,8 @@ func (a *app) watchStore(store *snapshot.Store) {
 	})
 }
 
-// verifying has the bar show how so many runs are verified. Where there is no bar,
-// nobody looks up how much there is to do.
+// verifying shows the progress of the verification of so many runs. Without a bar the total is not
+// computed.
 func (b *bar) verifying(runs int) verify.Watch {
 	if b.gate == nil {
 		return verify.Watch{}

@@ -23,7 +23,7 @@ func onTerminalOf(t *testing.T, patience time.Duration, args ...string) (said, s
 	tty := terminal.Open(t)
 	heard := tty.Listen()
 	var out bytes.Buffer
-	status := execute(t.Context(), &app{stdout: &out, stderr: tty.Program, barPatience: patience}, "spectrum", args)
+	status := execute(t.Context(), &app{stdout: &out, stderr: tty.Program, progressDelay: patience}, "spectrum", args)
 	if said = heard(); status != statusOK {
 		t.Fatalf("%q: exit %d: %s", args, status, said)
 	}
@@ -165,7 +165,7 @@ func TestLinesBesideABar(t *testing.T) {
 func TestBarComesLate(t *testing.T) {
 	tty := terminal.Open(t)
 	heard := tty.Listen()
-	a := &app{stderr: tty.Program, barPatience: time.Hour}
+	a := &app{stderr: tty.Program, progressDelay: time.Hour}
 	bar := a.newBar("working")
 	bar.begin("verifying", 2, 100)
 	bar.add(50)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
@@ -23,8 +24,19 @@ type prompt struct {
 	ended bool // Ctrl-D was typed after a line
 }
 
-// newPrompt returns a prompt that asks with this text. What was typed ahead stays in it, so
-// one prompt serves for all answers to one question.
+// asksFirst reports whether a command must ask before it does what cannot be undone: at a terminal. Where
+// stderr is redirected, the question would not be seen, and that is an error.
+func (a *app) asksFirst(cmd *cobra.Command) (bool, error) {
+	switch {
+	case a.json || !onTerminal(os.Stdin):
+		return false, nil
+	case !onTerminal(a.stderr):
+		return false, usage(cmd, "stderr is redirected, so that the question cannot be seen: run it without, or with </dev/null to confirm")
+	}
+	return true, nil
+}
+
+// newPrompt returns a prompt with this text. One prompt serves for all answers to one question.
 func (a *app) newPrompt(text string) *prompt {
 	k := &keys{in: os.Stdin}
 	return &prompt{text: text, keys: k, lines: term.NewTerminal(struct {
@@ -37,9 +49,10 @@ func (a *app) newPrompt(text string) *prompt {
 const together = 200 * time.Millisecond
 
 // read reads one answer, without the white space at its ends: a line, or lines that arrive
-// together, joined with a space, since a text that is pasted may have line breaks in it. Any
-// of them that refuses is the answer. At the end of the input (Ctrl-D) it is empty. Ctrl-C
-// and the end of ctx are an error.
+// together, joined with a space, because pasted text may have line breaks. If any of them is a
+// refusal, that is the answer. What was typed before the question is discarded, since it was typed for
+// something else. At the end of the input (Ctrl-D) the answer is empty. Ctrl-C and the end of ctx are
+// an error.
 func (p *prompt) read(ctx context.Context) (string, error) {
 	if p.ended {
 		return "", nil
@@ -50,6 +63,20 @@ func (p *prompt) read(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = term.Restore(fd, before) }()
+	p.keys.suspend = func() {
+		_, _ = io.WriteString(os.Stderr, "\r\n")
+		_ = term.Restore(fd, before)
+		suspend(fd)
+		_, _ = term.MakeRaw(fd)
+		_, _ = p.lines.Write(nil) // draws the prompt and what was typed again
+	}
+	if p.ended = p.keys.discard(); p.ended {
+		_, _ = io.WriteString(os.Stderr, p.text+"\r\n")
+		if errors.Is(p.keys.err, context.Canceled) {
+			return "", p.keys.err
+		}
+		return "", nil
+	}
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, unix.SIGWINCH)
 	defer signal.Stop(resized)
@@ -103,15 +130,38 @@ func (p *prompt) readLines() (string, error) {
 	}
 }
 
-// keys is what is typed, for [term.Terminal], which takes at most 4,096 characters of what is
-// typed and any number of what is pasted: so runs of characters are marked as pasted here. The
-// marks of a terminal that marks what is pasted (bracketed paste) are left out: they are around
-// all lines of it, and [term.Terminal] has an error for such a line. It passes on one line at a
-// time, and so knows whether there is more.
+// suspend stops the program, as Ctrl-Z does where the terminal is not in raw mode, until it is
+// continued: with the programs of its job, where it is in the foreground. Nothing stops a program
+// that no shell could continue, so it waits a moment only.
+func suspend(fd int) {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	pid := os.Getpid()
+	if job, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && job == unix.Getpgrp() {
+		pid = 0
+	}
+	if unix.Kill(pid, unix.SIGTSTP) != nil {
+		return
+	}
+	select {
+	case <-continued:
+	case <-time.After(stopTime):
+	}
+}
+
+// stopTime is how soon a program stops after the signal.
+const stopTime = time.Second
+
+// keys are the typed bytes, for [term.Terminal], which takes at most 4,096 typed characters and any
+// number of pasted ones: so runs of characters are marked as pasted here. The marks of bracketed
+// paste are removed: they enclose all lines, and [term.Terminal] returns an error for such a line.
+// keys passes on one line at a time, and so can report whether there is more.
 type keys struct {
-	in    *os.File
-	typed []byte // that was not passed on
-	err   error  // that ended the input
+	in      *os.File
+	suspend func() // at Ctrl-Z
+	typed   []byte // that was not passed on
+	err     error  // that ended the input
 }
 
 // The marks of a bracketed paste.
@@ -124,8 +174,9 @@ const (
 const splitTime = 50 * time.Millisecond
 
 const (
-	interruptKey = 3 // Ctrl-C
-	endKey       = 4 // Ctrl-D
+	interruptKey = 3  // Ctrl-C
+	endKey       = 4  // Ctrl-D
+	suspendKey   = 26 // Ctrl-Z
 )
 
 // sequences are the keys that some terminals send in another way than [term.Terminal]
@@ -155,6 +206,15 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// discard takes away what was typed until now, and reports whether the input ended with it.
+func (k *keys) discard() (ended bool) {
+	for len(k.typed) > 0 || k.err == nil && k.more(0) {
+		ended = ended || bytes.IndexByte(k.typed, endKey) >= 0
+		k.typed = nil
+	}
+	return ended || k.err != nil
+}
+
 // fill waits for what is typed next. There is none where only a paste begins or ends.
 func (k *keys) fill() {
 	var typed []byte
@@ -168,7 +228,11 @@ func (k *keys) fill() {
 		case n == 0:
 			k.err = err
 		}
-		typed = append(typed, next[:n]...)
+		some := bytes.ReplaceAll(next[:n], []byte{suspendKey}, nil)
+		if len(some) < n {
+			k.suspend()
+		}
+		typed = append(typed, some...)
 		if n == 0 || !beginsMark(typed) || !k.ready(splitTime) {
 			break
 		}

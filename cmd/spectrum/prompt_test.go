@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,12 +29,19 @@ type sitting struct {
 }
 
 // sit starts a commit of a run with these files.
-func sit(t *testing.T, files map[string]string) *sitting {
+func sit(t *testing.T, files map[string]string) *sitting { return sitAfter(t, files, "") }
+
+// sitAfter is sit after a text was typed.
+func sitAfter(t *testing.T, files map[string]string, early string) *sitting {
 	t.Helper()
 	s := &sitting{t: t, tty: terminal.Open(t), root: t.TempDir(), all: make(chan struct{})}
 	run := bundletest.New(t).Run("run-1", files)
 	s.Cmd = command(t, "commit", "--restore-root", s.root, run.Dir)
 	s.Stdin, s.Stderr, s.Stdout = s.tty.Program, s.tty.Program, nil
+	s.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a job of a shell, which can be stopped
+	if _, err := s.tty.User.WriteString(early); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -100,14 +108,15 @@ func (s *sitting) ends(status int, held bool) {
 	}
 }
 
-// TestPromptRefuses: to refuse at the prompt writes nothing and marks nothing.
-func TestPromptRefuses(t *testing.T) {
+// TestPromptRejects: to refuse at the prompt writes nothing and marks nothing.
+func TestPromptRejects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		typed  string
 		status int
 	}{
 		"Enter": {"\r", statusApproval}, "white space": {"  \r", statusApproval}, "no": {"no\r", statusApproval}, "No.": {" No. \r", statusApproval}, "reject": {"reject\r", statusApproval},
+		"q": {"q\r", statusApproval}, "quit": {"quit\r", statusApproval}, "Exit": {"Exit\r", statusApproval}, "fg": {"fg\r", statusApproval}, "vague lines, then exit": {"sure\rok\rexit\r", statusApproval},
 		"Ctrl-D": {"\x04", statusApproval}, "Ctrl-C": {"\x03", statusInterrupted}, "Ctrl-C in a line": {"Approved: comm\x03", statusInterrupted},
 		"a vague line, then no": {"sure\rno\r", statusApproval}, "two vague lines, then Ctrl-D": {"sure\rok\r\x04", statusApproval},
 	} {
@@ -120,6 +129,44 @@ func TestPromptRefuses(t *testing.T) {
 	}
 }
 
+// TestPromptTypedBefore: what was typed before the question was on the screen is no answer to it.
+func TestPromptTypedBefore(t *testing.T) {
+	t.Parallel()
+	for name, early := range map[string]string{"with the end": preview.Exactly + "\r\x04", "without Enter": preview.Exactly, "marked": "\x1b[200~" + preview.Exactly + "\r\x1b[201~\x04", "no": "no\r"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sitAfter(t, map[string]string{"a": "alpha"}, early)
+			if name == "no" {
+				s.answer(1, preview.Exactly+"\r")
+				s.ends(statusOK, false)
+				return
+			}
+			s.answer(1, "\r")
+			s.ends(statusApproval, false)
+		})
+	}
+}
+
+// TestPromptSuspend: Ctrl-Z stops the program with the terminal as it was, and what was typed before
+// is still there when it goes on.
+func TestPromptSuspend(t *testing.T) {
+	t.Parallel()
+	s := sit(t, map[string]string{"a": "alpha"})
+	s.answer(1, "Approved: commit \x1a")
+	var status unix.WaitStatus
+	if pid, err := unix.Wait4(s.Process.Pid, &status, unix.WUNTRACED, nil); err != nil || pid != s.Process.Pid || !status.Stopped() || status.StopSignal() != unix.SIGTSTP {
+		t.Fatalf("%d, %#x, %v:\n%s", pid, status, err, s.heard())
+	}
+	if mode, err := unix.IoctlGetTermios(int(s.tty.Program.Fd()), unix.TCGETS); err != nil || mode.Lflag&unix.ICANON == 0 || mode.Lflag&unix.ECHO == 0 {
+		t.Errorf("the terminal is left in raw mode: %+v, %v", mode, err)
+	}
+	if err := s.Process.Signal(unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	s.answer(2, strings.TrimPrefix(preview.Exactly, "Approved: commit ")+"\r")
+	s.ends(statusOK, false)
+}
+
 // TestPromptSlips: a slip is explained and asked for again; one prompt with up to three
 // lines is one approval, and only a third vague line is a vague approval.
 func TestPromptSlips(t *testing.T) {
@@ -129,16 +176,18 @@ func TestPromptSlips(t *testing.T) {
 		said   string
 		status int
 	}{
-		"right":           {[]string{preview.Exactly}, "", statusOK},
-		"white space":     {[]string{"  " + preview.Exactly + " \t"}, "", statusOK},
-		"corrected":       {[]string{"Approved: comitt\x7f\x7f\x7f" + "mit the restore preview exactly as proposed!\x7f."}, "", statusOK},
-		"no full stop":    {[]string{strings.TrimSuffix(preview.Exactly, "."), preview.Exactly}, "the full stop is missing", statusOK},
-		"case":            {[]string{strings.ToLower(preview.Exactly), preview.Exactly}, "upper and lower case", statusOK},
-		"form, thrice":    {[]string{strings.ToLower(preview.Exactly), "  " + strings.ToUpper(preview.Exactly), strings.ReplaceAll(strings.TrimSuffix(preview.Exactly, "."), " ", "  "), "approved: commit the restore preview exactly as proposed", preview.Exactly}, "upper and lower case", statusOK},
-		"quotes":          {[]string{"'" + preview.Exactly + "'", preview.Exactly}, "quotes", statusOK},
-		"curly quotes":    {[]string{"“" + preview.Exactly + "”", preview.Exactly}, "quotes", statusOK},
-		"two, then right": {[]string{"sure", "approved", preview.Exactly}, "one more line", statusOK},
-		"three vague":     {[]string{"sure", "approved", "ok"}, "the candidate is in quarantine now", statusApproval},
+		"right":            {[]string{preview.Exactly}, "", statusOK},
+		"white space":      {[]string{"  " + preview.Exactly + " \t"}, "", statusOK},
+		"corrected":        {[]string{"Approved: comitt\x7f\x7f\x7f" + "mit the restore preview exactly as proposed!\x7f."}, "", statusOK},
+		"no full stop":     {[]string{strings.TrimSuffix(preview.Exactly, "."), preview.Exactly}, "the full stop is missing", statusOK},
+		"case":             {[]string{strings.ToLower(preview.Exactly), preview.Exactly}, "upper and lower case", statusOK},
+		"form, twice":      {[]string{strings.ToLower(preview.Exactly), "  " + strings.ToUpper(preview.Exactly), preview.Exactly}, "the next line is the last one", statusOK},
+		"form, thrice":     {[]string{strings.ToLower(preview.Exactly), strings.ReplaceAll(strings.TrimSuffix(preview.Exactly, "."), " ", "  "), "approved: commit the restore preview exactly as proposed"}, "not approved: nothing was written", statusApproval},
+		"vague, then form": {[]string{"sure", "ok", strings.ToLower(preview.Exactly)}, "not approved: nothing was written", statusApproval},
+		"quotes":           {[]string{"'" + preview.Exactly + "'", preview.Exactly}, "quotes", statusOK},
+		"curly quotes":     {[]string{"“" + preview.Exactly + "”", preview.Exactly}, "quotes", statusOK},
+		"two, then right":  {[]string{"sure", "approved", preview.Exactly}, "one more line", statusOK},
+		"three vague":      {[]string{"sure", "approved", "ok"}, "the candidate is in quarantine now", statusApproval},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 // openProposed opens the candidate that is to be previewed.
 func (a *app) openProposed(cmd *cobra.Command, state *statedir.Dir, opts previewOptions, runDirs []string) (*candidate, error) {
 	if opts.fromMount != "" {
-		return openMounted(cmd.Context(), opts.fromMount, opts.restoreRoot)
+		return a.openMounted(cmd.Context(), opts.fromMount, opts.restoreRoot)
 	}
 	if opts.savepoint != "" {
 		return a.openSavepoint(cmd.Context(), state, opts)
@@ -24,8 +24,8 @@ func (a *app) openProposed(cmd *cobra.Command, state *statedir.Dir, opts preview
 	return c, nil
 }
 
-// meantReport gives the error of a run directory that does not exist another next step where it
-// may be the value of --report, which takes one with = only.
+// meantReport changes the hint for a run directory that does not exist, if it may be the value of
+// --report, which requires a "=".
 func (o *previewOptions) meantReport(err error, runDirs []string) error {
 	use, isUse := errors.AsType[*usageError](err)
 	if !isUse || o.report != onStream {

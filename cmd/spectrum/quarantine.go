@@ -18,16 +18,17 @@ import (
 func newQuarantine(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "quarantine",
-		Short: "candidates that are held back until somebody has clarified why",
-		Long: `quarantine keeps the candidates that must not be committed until what was found
-is clarified. Nothing of a candidate is deleted or changed.
+		Short: "list and release candidates in quarantine",
+		Long: `quarantine lists and releases candidates that must not be committed until a
+finding is clarified. It never deletes or changes a candidate.
 
-What preview and commit find by themselves holds a candidate as long as they
-find it. An approval that was vague holds it until it is released. A release is
-for what holds the candidate now, with the words that show prints: when
-something else is found the candidate is held again.
+Findings of preview and commit hold a candidate as long as they are found. A vague
+approval holds it until an operator releases it. A release applies to the current
+findings, as show prints them: a new finding holds the candidate again.
 
-SOURCE_ID is the bundle root or chain root, or its first 4 or more digits.`,
+SOURCE_ID is the bundle root or chain root of the candidate, or its first four or
+more digits. "latest" is the candidate that was quarantined last, for the restore
+root that contains the working directory, or for all.`,
 	}
 	cmd.AddCommand(newQuarantineList(app), newQuarantineShow(app), newQuarantineRelease(app))
 	return cmd
@@ -37,23 +38,25 @@ func newQuarantineList(app *app) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "list the candidates that are held, and by which rules",
+		Short: "list the candidates in quarantine, and the rules that hold them",
 		Args:  exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return app.withQuarantine(func(store *quarantine.Store) error { return app.listQuarantine(cmd.Context(), store, all) })
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "list what was cleared or released, too")
+	cmd.Flags().BoolVar(&all, "all", false, "also list cleared and released candidates")
 	return cmd
 }
 
 func newQuarantineShow(app *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show SOURCE_ID",
-		Short: "show all that was found of a candidate, and what became of it",
+		Use:   "show SOURCE_ID|latest",
+		Short: "show the findings of a candidate, and how they were resolved",
 		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withQuarantine(func(store *quarantine.Store) error { return app.showQuarantine(cmd.Context(), store, args[0]) })
+			return app.withQuarantineOf(cmd.Context(), args[0], func(store *quarantine.Store, source string) error {
+				return app.showQuarantine(cmd.Context(), store, source)
+			})
 		},
 	}
 }
@@ -61,12 +64,21 @@ func newQuarantineShow(app *app) *cobra.Command {
 func newQuarantineRelease(app *app) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "release SOURCE_ID --reason TEXT",
-		Short: "let a candidate go: what holds it now is clarified",
+		Use:   "release SOURCE_ID|latest --reason TEXT",
+		Short: "release a candidate from quarantine",
 		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := app.withQuarantine(func(store *quarantine.Store) error {
-				return app.releaseQuarantine(cmd.Context(), store, args[0], reason)
+			if reason == "" {
+				return &usageError{
+					command: cmd.CommandPath(), err: errors.New("--reason is required: the audit log keeps how the findings were resolved"),
+					next: "for example: " + app.commandLine("quarantine", "release", args[0], "--reason", "compared with the original"),
+				}
+			}
+			if reason == placeholder {
+				return usage(cmd, "--reason: %s stands for your words: write how it was clarified", placeholder)
+			}
+			err := app.withQuarantineOf(cmd.Context(), args[0], func(store *quarantine.Store, source string) error {
+				return app.releaseQuarantine(cmd.Context(), store, source, reason)
 			})
 			if errors.Is(err, quarantine.ErrReason) {
 				return usage(cmd, "--reason: %w", quarantine.ErrReason)
@@ -74,7 +86,7 @@ func newQuarantineRelease(app *app) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "how it was clarified, one line of `text`")
+	cmd.Flags().StringVar(&reason, "reason", "", "how the findings were resolved, one line of `text`")
 	return cmd
 }
 
@@ -91,6 +103,35 @@ func (a *app) withQuarantine(do func(*quarantine.Store) error) error {
 	}
 	defer store.Close()
 	return do(store)
+}
+
+// withQuarantineOf is withQuarantine for one candidate, by its ID or latest.
+func (a *app) withQuarantineOf(ctx context.Context, word string, do func(*quarantine.Store, string) error) error {
+	here := ""
+	if word == latest {
+		here = a.knownHere()
+	}
+	return a.withQuarantine(func(store *quarantine.Store) error {
+		if word != latest {
+			return do(store, word)
+		}
+		records, err := store.List(ctx)
+		if err != nil {
+			return err
+		}
+		source, since := "", time.Time{}
+		for _, r := range records {
+			for _, m := range r.Held() {
+				if (here == "" || r.RestoreRoot == here) && (source == "" || m.Since.After(since)) {
+					source, since = r.Source, m.Since
+				}
+			}
+		}
+		if source == "" {
+			return quarantineRefused(fmt.Errorf("no candidate is held that \"latest\" could name: %w", quarantine.ErrNotHeld))
+		}
+		return do(store, source)
+	})
 }
 
 // openQuarantine opens the quarantine, each change of which is logged before it
@@ -126,8 +167,7 @@ func logQuarantine(state *statedir.Dir, c quarantine.Change) error {
 	return log.Append(event)
 }
 
-// quarantineRefused has an operator read what is no such candidate, or not held,
-// as a refusal.
+// quarantineRefused turns an unknown candidate, or one that is not held, into a rejection.
 func quarantineRefused(err error) error {
 	for _, known := range []error{quarantine.ErrUnknown, quarantine.ErrAmbiguous, quarantine.ErrNotHeld} {
 		if errors.Is(err, known) {

@@ -35,7 +35,7 @@ func markIn(store *quarantine.Store, args []string) error {
 	if args[0] == "hold" {
 		return store.Hold(ctx, c, found[0])
 	}
-	held, _, err := store.Judge(ctx, c, found)
+	held, _, err := store.Update(ctx, c, found)
 	if err == nil && len(held) > 0 {
 		err = &quarantine.HeldError{Source: c.Source, Marks: held}
 	}

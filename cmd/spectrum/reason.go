@@ -10,27 +10,32 @@ import (
 // maxReasonText bounds a --reason, in bytes: it is kept in a snapshot, and in the log.
 const maxReasonText = 2 << 10
 
+// placeholder stands for a reason in the commands that hints show.
+const placeholder = "TEXT"
+
 func reasonFlag(cmd *cobra.Command, reason *string) {
-	cmd.Flags().StringVar(reason, "reason", "", "why, in `words`; it is in the audit log")
+	cmd.Flags().StringVar(reason, "reason", "", "reason, in `words`, for the audit log")
 }
 
-// checkReason refuses what could not be logged as it is, before anything is done.
+// checkReason rejects what cannot be logged, before anything is done.
 func checkReason(cmd *cobra.Command, reason string) error {
 	switch {
 	case !cmd.Flags().Changed("reason"):
 		return nil
 	case strings.TrimSpace(reason) == "":
 		return usage(cmd, "--reason needs words")
+	case reason == placeholder:
+		return usage(cmd, "--reason: %s stands for your words: write why", placeholder)
 	case len(reason) > maxReasonText || !utf8.ValidString(reason):
 		return usage(cmd, "--reason takes at most %d bytes of UTF-8", maxReasonText)
 	}
 	return nil
 }
 
-// noReason is in the audit log for a rollback that was given no reason.
+// noReason is in the audit log for a rollback without a reason.
 const noReason = "asked for"
 
-// reasonOr is the reason that was given, or another one where none was.
+// reasonOr returns the given reason, or a default.
 func reasonOr(reason, other string) string {
 	if reason == "" {
 		return other
@@ -38,7 +43,7 @@ func reasonOr(reason, other string) string {
 	return reason
 }
 
-// restoreReason is why a snapshot is restored, for the log, which it tells the target too.
+// restoreReason returns the reason of a snapshot restore for the log, with its target.
 func restoreReason(target, reason string) string {
 	if reason == "" {
 		return "snapshot " + target + " was asked for"
@@ -47,5 +52,5 @@ func restoreReason(target, reason string) string {
 }
 
 func dryRunFlag(cmd *cobra.Command, dryRun *bool) {
-	cmd.Flags().BoolVar(dryRun, "dry-run", false, "list what would be done, and write nothing")
+	cmd.Flags().BoolVar(dryRun, "dry-run", false, "list what would be done, but write nothing")
 }

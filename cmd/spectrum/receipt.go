@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// openReceipt opens the directory of the receipt, if one is wanted, so that a file that could not
-// be written is rejected before anything is asked or done.
+// openReceipt opens the directory of the receipt, if one is requested, so that a file that cannot
+// be written is rejected before any question or change.
 func openReceipt(state *statedir.Dir, opts *commitOptions) (newFile, error) {
 	if opts.receipt == "" {
 		return newFile{}, nil
@@ -28,8 +28,8 @@ func openReceipt(state *statedir.Dir, opts *commitOptions) (newFile, error) {
 	return openNew("--receipt", "receipt", opts.receipt, state, root)
 }
 
-// kinds are the outputs of a commit, and what it removed, by what it did to them: paths beneath the
-// restore root, in ascending order. What was gone already is in none.
+// kinds are the outputs and the removed files of a commit, by what it did to them: paths beneath
+// the restore root, in ascending order. Files that were gone before are in none.
 type kinds struct{ created, replaced, identical, removed []string }
 
 func kindsOf(r *restore.Restore) kinds {
@@ -58,7 +58,7 @@ func kindsOf(r *restore.Restore) kinds {
 	return all
 }
 
-// text says what was not created; nothing where all was.
+// text describes what was not created; "" if everything was.
 func (k kinds) text() string {
 	var parts []string
 	if len(k.replaced) > 0 {
@@ -76,9 +76,9 @@ func (k kinds) text() string {
 	return ": " + number(len(k.created)) + " created, " + strings.Join(parts, ", ")
 }
 
-// writeReceipt writes what was done, if that is wanted: one canonical JSON value. The file
-// appears whole or not at all, and replaces none.
-func writeReceipt(file newFile, in *action.Root, approved *preview.Approved, kinds kinds) error {
+// writeReceipt writes the receipt, if it is requested: one canonical JSON value. The file appears
+// whole or not at all, and replaces none.
+func writeReceipt(file newFile, undo string, in *action.Root, approved *preview.Approved, kinds kinds) error {
 	if file.dir == nil {
 		return nil
 	}
@@ -94,7 +94,7 @@ func writeReceipt(file newFile, in *action.Root, approved *preview.Approved, kin
 		"counts":  counts,
 		"created": jsonTexts(kinds.created), "form": 1, "identical": jsonTexts(kinds.identical), "preview": approved.PreviewID(),
 		"replaced": jsonTexts(kinds.replaced), "restore_root": jsonText(in.Real()), "result_artifacts": jsonTexts(artifacts),
-		"savepoint": orNull(in.Savepoint()), "snapshot": orNull(in.SnapshotBefore()), "undo": "spectrum rollback " + in.Commit(),
+		"savepoint": orNull(in.Savepoint()), "snapshot": orNull(in.SnapshotBefore()), "undo": undo,
 	}
 	if plan.IsChangeSet() {
 		receipt["removed"], counts["removed"] = jsonTexts(kinds.removed), len(kinds.removed)

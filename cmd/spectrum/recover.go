@@ -9,8 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -27,32 +28,36 @@ type recoverOptions struct {
 func newRecover(app *app) *cobra.Command {
 	var opts recoverOptions
 	cmd := &cobra.Command{
-		Use:   "recover [--acknowledge [--statement TEXT]] RESTORE_ROOT",
-		Short: "end what a killed or failed commit left in a restore root",
-		Long: `recover looks for unfinished commits in a restore root. Each is rolled back,
-or completed when all of its files were in place and checked already. The next
-preview or commit does the same by itself, but for a root that is halted: one
-whose rollback has failed waits for this command.
+		Use:   "recover [--acknowledge [--statement TEXT]] [RESTORE_ROOT]",
+		Short: "recover a restore root after a killed or failed commit",
+		Long: `recover ends unfinished commits in a restore root. It rolls each one back, or
+completes it if all of its files were already in place and checked. The next
+preview or commit does this too, except in a halted root: after a rollback has
+failed, only this command continues.
 
-What is not of the commit is never touched. Where something foreign is in the
-way, the root stays halted until it is gone, or until somebody takes it as it is:
---acknowledge shows what cannot be undone and why, and asks on the terminal for a
-statement that names it, like
+recover never changes files that are not of the commit. If such a file is in the
+way, the root stays halted until the file is gone, or until an operator accepts
+the root as it is: --acknowledge shows what cannot be undone and why, and asks on
+the terminal for a statement such as
 
     I have looked at /srv/restore; what is left of 1a2b3c4d stays.
 
-Elsewhere that comes with --statement. Then the root is released: what is left
-stays, and is nobody's. The statement is in the audit log before.
+Without a terminal, pass it with --statement. The statement is written to the
+audit log, the root is released, and the files that are left stay.
 
-A root that is halted since a rollback could not be carried out is released when nothing
-is unfinished there and nothing is damaged; else --acknowledge asks for a statement.
+A root that was halted because a rollback could not be carried out is released if
+nothing in it is unfinished or damaged. Otherwise --acknowledge asks for a
+statement.
 
-At last it looks for damage among what is kept of the root: snapshots, savepoints and
-the audit log. It names each, ends with the commands that go on, and its exit status is 1 then.
-Where the audit log was deleted or cut, or a snapshot, a savepoint or the host's key is lost,
---acknowledge accepts that against a statement, which the log has then; no check reports that
-loss any more. Of contents it reads at most 256 MiB; "spectrum snapshot verify" reads all.`,
-		Args: exactly(1),
+Finally recover checks the snapshots, savepoints and audit log of the root, of
+contents at most 256 MiB ("spectrum snapshot verify" reads all). If it finds
+damage it names it, prints the commands that continue, and exits with status 1. If
+the audit log was deleted or cut, or a snapshot, a savepoint or the host key is
+lost, --acknowledge accepts the loss with a statement that is written to the log;
+later checks do not report it again.
+
+RESTORE_ROOT is optional in a directory of a known restore root.`,
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.statement != "" && !opts.acknowledge {
 				return usage(cmd, "--statement goes with --acknowledge")
@@ -60,11 +65,15 @@ loss any more. Of contents it reads at most 256 MiB; "spectrum snapshot verify" 
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
 			}
-			return runRecover(cmd.Context(), app, opts, args[0])
+			path, err := app.recoverHere(cmd, args)
+			if err != nil {
+				return err
+			}
+			return runRecover(cmd.Context(), app, opts, path)
 		},
 	}
-	cmd.Flags().BoolVar(&opts.acknowledge, "acknowledge", false, "release a halted root: what cannot be undone stays as it is")
-	cmd.Flags().StringVar(&opts.statement, "statement", "", "the `text` that --acknowledge asks for, word for word")
+	cmd.Flags().BoolVar(&opts.acknowledge, "acknowledge", false, "release a halted root; what cannot be undone stays as it is")
+	cmd.Flags().StringVar(&opts.statement, "statement", "", "the `text` that --acknowledge asks for, exactly")
 	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
@@ -72,7 +81,35 @@ loss any more. Of contents it reads at most 256 MiB; "spectrum snapshot verify" 
 }
 
 func lockFlag(cmd *cobra.Command, wait *time.Duration) {
-	cmd.Flags().DurationVar(wait, "lock-timeout", 0, "how long to wait for another commit in this root, like 90s (default: not at all)")
+	cmd.Flags().DurationVar(wait, "lock-timeout", 0, "how long to wait for another command in this root, such as 90s (default: do not wait)")
+}
+
+// recoverHere returns the restore root that was named, or the known one that the working directory
+// is in.
+func (a *app) recoverHere(cmd *cobra.Command, args []string) (string, error) {
+	if len(args) > 0 {
+		return args[0], nil
+	}
+	if here := a.knownHere(); here != "" {
+		a.say("restore root: %s", shellQuote(here))
+		return here, nil
+	}
+	use := &usageError{
+		command: cmd.CommandPath(), err: errors.New("the working directory is in no restore root that is known"),
+		next: "name the restore root: spectrum recover RESTORE_ROOT; \"spectrum status\" lists those that are known",
+	}
+	a.askRoot(use, unfinishedRoots, "recover")
+	return "", use
+}
+
+// knownHere is rootHere for a command that has not opened the state directory; it makes none.
+func (a *app) knownHere() string {
+	state, err := a.existingState()
+	if err != nil {
+		return ""
+	}
+	defer state.Close()
+	return rootHere(state)
 }
 
 func runRecover(ctx context.Context, app *app, opts recoverOptions, path string) error {
@@ -85,6 +122,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		return err
 	}
 	defer state.Close()
+	hadLock := opts.wait == 0 && isLocked(root) // else a command may be at work and end meanwhile
 	ended, err := app.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, Reason: opts.reason})
 	if halts := action.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
 		var released []staging.Outcome
@@ -116,8 +154,26 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.tellEnded(ended)
 		return err
 	}
+	if hadLock && len(ended) == 0 {
+		app.say("spectrum: a command was killed here before it changed anything; its lock was removed")
+	}
 	_, isBarred := state.BarOf(name)
 	return app.recovered(root, ended, flaws, isBarred)
+}
+
+// isLocked reports whether a command has left nothing in a restore root but its lock.
+func isLocked(path string) bool {
+	way, err := pathsafe.WayTo(path)
+	if err != nil || way.Missing {
+		return false
+	}
+	root, err := way.Open()
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	left, err := staging.Leftovers(root)
+	return err == nil && len(left) == 1 && left[0] == staging.LockName
 }
 
 // recoverAs enters the root, which ends what was left there, and leaves it.
@@ -130,16 +186,16 @@ func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, e
 	return ended, err
 }
 
-// recovered prints what became of what was found, and what is damaged. A root is barred in which a
-// rollback that could not be carried out halts what goes on.
-func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw, isBarred bool) error {
+// recovered prints the result of each attempt, and what is damaged. A root in which a rollback
+// could not begin is barred: other actions are halted.
+func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck.Flaw, isBarred bool) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
 		attempt := map[string]any{"attempt": o.Attempt, "result": strings.ReplaceAll(o.Result.String(), " ", "_"), "left": nil}
 		if o.Cause != nil {
 			attempt["cause"] = jsonText(o.Cause.Error())
-			a.tell("spectrum: all of it was in place, and is not as it was left: %s", oneLine(o.Cause.Error()))
+			a.tell("spectrum: it was complete, but its files changed afterwards: %s", oneLine(o.Cause.Error()))
 		}
 		if o.Left != nil {
 			attempt["left"] = jsonText(o.Left.Error())
@@ -147,6 +203,8 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw,
 		}
 		if again := againText(o); again != "" {
 			a.tell("spectrum: %s %s was taken back%s", kindText(o.Kind), o.Attempt, again)
+		} else if o.Kind == staging.KindCommit && o.Left == nil {
+			a.sayEndOf(o, root)
 		}
 		attempts = append(attempts, attempt)
 		lines = append(lines, o.Result.String()+" "+o.Attempt)
@@ -172,11 +230,23 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []kept.Flaw,
 	return a.result(strings.Join(lines, "\n"), found)
 }
 
+// sayEndOf prints what a recovered commit came to, and the next step.
+func (a *app) sayEndOf(o staging.Outcome, root string) {
+	switch o.Result {
+	case staging.RolledBack:
+		a.say("spectrum: commit %s was taken back: the root is as before it; to commit again, make a new preview", o.Attempt)
+	case staging.Completed:
+		a.say("spectrum: commit %s is complete; \"spectrum rollback %[1]s\" undoes it", o.Attempt)
+	case staging.Cleared:
+		a.say("spectrum: of commit %s only an empty directory was left, and was removed; \"spectrum status %s\" shows the root", o.Attempt, shellQuote(root))
+	}
+}
+
 // stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended. Its
 // hints are the remedies, each once, and last what accepts that which no remedy brings back.
-func stateDamaged(root string, flaws []kept.Flaw, details map[string]any, isBarred bool) error {
+func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, isBarred bool) error {
 	var hints []string
-	for _, f := range kept.Fold(flaws) {
+	for _, f := range statecheck.Fold(flaws) {
 		if !slices.Contains(hints, f.Remedy) {
 			hints = append(hints, f.Remedy)
 		}
@@ -194,13 +264,12 @@ func stateDamaged(root string, flaws []kept.Flaw, details map[string]any, isBarr
 	}
 }
 
-// tellEnded says what an earlier commit had left. It is news even to those who
-// want quiet.
+// tellEnded reports the result of an earlier commit, also with --quiet.
 func (a *app) tellEnded(ended []staging.Outcome) {
 	for _, o := range ended {
 		why := ""
 		if o.Cause != nil {
-			why = ": all of it was in place, and is not as it was left: " + oneLine(o.Cause.Error())
+			why = ": it was complete, but its files changed afterwards: " + oneLine(o.Cause.Error())
 		}
 		if o.Left != nil {
 			why += "; " + oneLine(o.Left.Error())

@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -13,8 +13,8 @@ import (
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-// forRoot runs PREFLIGHT and PLAN, and finds out what is replaced where that was asked for, or the
-// candidate is a change set.
+// forRoot runs PREFLIGHT and PLAN. With --replace, or for a change set, it finds which files are
+// replaced.
 func forRoot(ctx context.Context, state *statedir.Dir, c *candidate, bundles restore.Candidate) (*restore.Restore, error) {
 	plan := restore.ForRootOwning
 	if c.asked.Replace {
@@ -39,7 +39,7 @@ func ownArtifacts(state *statedir.Dir, root *pathsafe.Dir) (map[string][sha256.S
 	if err != nil {
 		return nil, err
 	}
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return nil, err
 	}

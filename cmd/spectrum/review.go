@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/review"
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spf13/cobra"
@@ -20,21 +20,26 @@ import (
 func newReview(app *app) *cobra.Command {
 	var opts commitOptions
 	cmd := &cobra.Command{
-		Use:   "review --restore-root DIR [--chain] RUN_DIR... | --from-mount MOUNTPOINT",
-		Short: "go through a restore on the whole screen, decide, approve and commit it",
-		Long: `review makes a preview and shows it on the whole screen of the terminal: a tree of
-the files on the left, what changes in each on the right, and above them the verdict,
-the signer and the conflicts. Files can be left out and conflicts be decided; the
-statement that approves the rest is composed in sight. "?" lists the keys.
+		Use:   "review [--chain] RUN_DIR... RESTORE_ROOT | --from-mount MOUNTPOINT [RESTORE_ROOT] | --savepoint ID RESTORE_ROOT",
+		Short: "review a restore full-screen, decide, approve and commit it",
+		Long: `review makes a preview and shows it full-screen: a tree of the files on the left,
+the changes of the selected file on the right, and the verdict, the signer and the
+conflicts above. You can leave files out and decide conflicts, and see the
+approval statement change as you do. "?" lists the keys.
 
-To approve, press A, read the whole statement, and type its first word, Approved. What
-follows is the same commit as "spectrum commit --preview ID --approve STATEMENT" does,
-with the same checks. Until then nothing is written in the restore root: q and Ctrl-C
-leave at any time, and the preview is kept.
+To approve, press A, read the whole statement, and type its first word, Approved.
+Then review carries out the same commit as
+"spectrum commit --preview ID --approve STATEMENT", with the same checks. Nothing is
+written to the restore root before. q and Ctrl-C leave at any time, and the preview
+is kept.
 
-The flags are those of commit. A screen of at least 40 columns and 12 lines is needed;
-below 80 columns the tree and the changes are shown one at a time. With NO_COLOR there
-are no colours. Without a terminal, use preview and commit.`,
+` + rootArgumentHelp + `
+For one candidate of "spectrum run" or "seal --base" it is optional: the default is
+the directory that the candidate was made from.
+
+The flags are those of commit. The screen must have at least 40 columns and 12
+lines; below 80 columns review shows the tree or the changes, one at a time. Set
+NO_COLOR for no colours. Without a terminal, use preview and commit.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {
@@ -44,13 +49,21 @@ are no colours. Without a terminal, use preview and commit.`,
 		},
 	}
 	opts.flags(cmd)
-	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write what was done to this new `file`, in JSON")
+	cmd.Flags().StringVar(&opts.receipt, "receipt", "", "write a receipt to this new `file`, in JSON")
 	reasonFlag(cmd, &opts.reason)
+	opts.paged.colorFlag(cmd)
 	return cmd
 }
 
-func runReview(cmd *cobra.Command, app *app, opts commitOptions, runDirs []string) error {
+func runReview(cmd *cobra.Command, app *app, opts commitOptions, args []string) error {
 	if err := app.checkScreen(cmd); err != nil {
+		return err
+	}
+	if err := opts.paged.check(cmd); err != nil {
+		return err
+	}
+	runDirs, err := opts.takeRoot(cmd, app, args, true)
+	if err != nil {
 		return err
 	}
 	if err := opts.check(cmd, runDirs); err != nil {
@@ -63,7 +76,10 @@ func runReview(cmd *cobra.Command, app *app, opts commitOptions, runDirs []strin
 
 // checkScreen rejects what no screen can be drawn on.
 func (a *app) checkScreen(cmd *cobra.Command) error {
-	const instead = "without a whole screen, use \"spectrum preview --restore-root DIR RUN_DIR...\", then \"spectrum commit --preview ID --approve STATEMENT\""
+	instead := "without a whole screen, use \"spectrum preview RUN_DIR... RESTORE_ROOT\", then \"spectrum commit --preview ID --approve STATEMENT\""
+	if typed := os.Args[1:]; len(typed) > 1 && typed[0] == cmd.Name() && !cmd.Flags().Changed("reason") && !cmd.Flags().Changed("receipt") {
+		instead = fmt.Sprintf("without a whole screen: %s; then \"spectrum commit --preview ID --approve STATEMENT\"", shellLine(append([]string{"spectrum", "preview"}, typed[1:]...)))
+	}
 	why := ""
 	switch {
 	case a.json:
@@ -77,7 +93,7 @@ func (a *app) checkScreen(cmd *cobra.Command) error {
 	default:
 		return nil
 	}
-	return &usageError{command: cmd.CommandPath(), err: errors.New(why), next: instead}
+	return &usageError{command: cmd.CommandPath(), err: errors.New(why), next: instead, noRuns: len(cmd.Flags().Args()) == 0}
 }
 
 // reviewed makes a preview and shows it until the operator approves something of it, which it
@@ -97,7 +113,7 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 	result, err := a.runScreen(cmd.Context(), &made, shown)
 	kept := fmt.Sprintf("preview %s was kept, and nothing was written", shown.id[:shortest])
 	if errors.Is(err, context.Canceled) {
-		return &keptError{kept + "; to go on: " + a.goOn(shown.id, result.Draft), err}
+		return &leftError{a.goOn(&made, shown.id, result.Draft), &keptError{kept, err}}
 	}
 	if err != nil {
 		return fmt.Errorf("%w; %s", err, kept)
@@ -106,53 +122,59 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
 	}
 	if result.Statement == "" {
-		return a.leftReview(shown, result.Draft)
+		return a.leftReview(&made, shown, result.Draft)
 	}
 	a.tell("preview %s, statement: %s", shown.id[:shortest], result.Statement)
 	opts.preview, opts.approve = shown.id, result.Statement
 	return nil
 }
 
+// leftError is a review that was left with Ctrl-C, with the next steps.
+type leftError struct {
+	hints []string
+	err   error
+}
+
+func (e *leftError) Error() string { return e.err.Error() }
+func (e *leftError) Unwrap() error { return e.err }
+
 // leftReview is the error of a review that was left.
-func (a *app) leftReview(shown shownPreview, draft preview.Draft) error {
+func (a *app) leftReview(made *proposal, shown shownPreview, draft preview.Draft) error {
 	left := a.approvalRequired(shown.id, shown.recommended)
 	left.words = fmt.Sprintf("not approved: nothing was written, and preview %s was kept", shown.id[:shortest])
-	left.command = a.goOn(shown.id, draft)
+	left.next = a.goOn(made, shown.id, draft)
 	return left
 }
 
-// goOn is how to go on with what was composed in a review, and with no more than that: what was
-// left out and what was not decided stays so.
-func (a *app) goOn(id string, draft preview.Draft) string {
-	if draft.Why == nil {
-		return a.commandLine("commit", "--preview", id, "--approve", draft.Statement)
+// goOn is the command that goes back into a review, and how to approve what was composed in it, and
+// no more than that: what was left out and what was not decided stays so. A statement that is
+// incomplete is in no command.
+func (a *app) goOn(made *proposal, id string, draft preview.Draft) []string {
+	hints := []string{a.reviewAgain(made.candidate.origin, made.candidate.asked)}
+	switch {
+	case draft.Why == nil:
+		hints = append(hints, "or approve it: "+a.commandLine("commit", "--preview", id, "--approve", draft.Statement))
+	case draft.Statement == "":
+		hints = append(hints, oneLine(draft.Why.Error())+"; start the review again to choose")
+	default:
+		hints = append(hints, fmt.Sprintf("decide %s as well; the statement so far, which is incomplete: %s", statement.FormatConflicts(draft.Open), draft.Statement))
 	}
-	if draft.Statement == "" {
-		return oneLine(draft.Why.Error()) + "; start the review again to choose"
-	}
-	return fmt.Sprintf("decide %s as well, then run %s STATEMENT; the statement so far, which is incomplete: %s",
-		statement.FormatConflicts(draft.Open), a.commandLine("commit", "--preview", id, "--approve"), draft.Statement)
+	return hints
 }
 
 // runScreen shows a preview on the whole screen.
 func (a *app) runScreen(ctx context.Context, made *proposal, shown shownPreview) (review.Result, error) {
-	free := uint64(0)
-	if at, err := machine.RoomOf(made.restore.Root()); err == nil { // it is only shown: a commit counts again
-		if room, err := at.Free(); err == nil {
-			free = room.Bytes
-		}
-	}
 	a.bar().clear()
 	p := shown.preview
-	over := p.Overview(free)
+	over := report.Of(p).Overview(freeFor(made.restore))
 	ctx, cancel := context.WithCancel(ctx)
 	source := newReviewSource(a, made, p, over.Items)
 	defer source.end()
 	defer cancel()
-	return review.Run(ctx, os.Stdin, a.stderr, review.Config{Overview: over, Chosen: p.Chosen(), Recap: recap(p), Source: source, Color: colored()})
+	return review.Run(ctx, os.Stdin, a.stderr, review.Config{Overview: over, Chosen: p.Chosen(), Recap: recap(p), Source: source, Color: made.opts.paged.colored(true)})
 }
 
 // recap is the recap of a preview without what depends on the decisions that a review takes.
 func recap(p *preview.Preview) []string {
-	return slices.DeleteFunc(p.Summary(), func(row string) bool { return strings.HasPrefix(row, "conflicts: ") })
+	return slices.DeleteFunc(report.Of(p).Summary(), func(row string) bool { return strings.HasPrefix(row, "conflicts: ") })
 }

@@ -117,7 +117,7 @@ func TestReviewScreens(t *testing.T) {
 			r.Type(t, "?")
 			r.Await(t, "Keys", "Enter, right, l")
 			r.Type(t, "xq")
-			r.ends(statusApproval, "not approved: nothing was written, and preview", "was kept", "decide C-001 as well", "commit --preview", "--approve STATEMENT", "incomplete: Approved: restore items R-001")
+			r.ends(statusApproval, "not approved: nothing was written, and preview", "was kept", "hint: spectrum review --restore-root ", "decide C-001 as well", "incomplete: Approved: restore items R-001")
 			for _, bad := range []string{"\x1b[2Jvil", "\u202e", "title\x07"} {
 				if strings.Contains(r.Raw(), bad) {
 					t.Errorf("%q reaches the terminal", bad)
@@ -144,7 +144,7 @@ func TestReviewApproves(t *testing.T) {
 		t.Errorf("conflicts are counted as the preview recommends:\n%s", r.Text())
 	}
 	r.Type(t, "approved\r")
-	r.Await(t, "almost: type exactly \"Approved\"")
+	r.Await(t, "not quite: type exactly \"Approved\"")
 	r.Type(t, "Approved\r")
 	r.ends(0, "statement: Approved: restore items R-001 and R-003 only. Acknowledge C-001.", "restored 2 files", "spectrum rollback")
 	if got, err := os.ReadFile(filepath.Join(r.root, "src/main.go")); err != nil || string(got) != reviewFiles["src/main.go"] {
@@ -167,7 +167,7 @@ func TestReviewLeaves(t *testing.T) {
 		signal syscall.Signal
 		status int
 	}{
-		"q": {"q", 0, statusApproval}, "q at the statement": {"cEAq", 0, statusApproval}, "Ctrl-C": {"\x03", 0, statusInterrupted},
+		"q": {"q", 0, statusApproval}, "q at the statement": {"cEAqq", 0, statusApproval}, "Ctrl-C": {"\x03", 0, statusInterrupted},
 		"Ctrl-C at the statement": {"cEAApproved\x03", 0, statusInterrupted}, "Ctrl-C while searching": {"/x\x03", 0, statusInterrupted},
 		"SIGTERM": {"c", syscall.SIGTERM, statusInterrupted}, "SIGHUP": {"cEA", syscall.SIGHUP, statusInterrupted}, "SIGINT": {"?", syscall.SIGINT, statusInterrupted},
 		"SIGQUIT": {"i", syscall.SIGQUIT, statusInterrupted},
@@ -182,7 +182,7 @@ func TestReviewLeaves(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			r.ends(c.status, "nothing was written", "was kept", "spectrum commit --preview ")
+			r.ends(c.status, "nothing was written", "was kept", "spectrum ")
 		})
 	}
 }
@@ -195,7 +195,7 @@ func TestReviewVague(t *testing.T) {
 	r.Await(t, "to decide: C-001")
 	r.Type(t, "cEA")
 	r.Await(t, "type Approved")
-	for n, shown := range []string{`"sure0" is not`, "once more", ""} {
+	for n, shown := range []string{`"sure0" is not`, "one more", ""} {
 		r.Type(t, fmt.Sprintf("sure%d\r", n))
 		if shown != "" {
 			r.Await(t, shown)
@@ -263,7 +263,7 @@ func TestReviewPager(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page")
 	r := reviewOf(t, map[string]string{"a": "one\n\u202etwo\n"}, 80, 24, []string{"PAGER=cat >" + page})
-	r.Await(t, "to decide: C-001")
+	r.Await(t, "the statement acknowledges C-001")
 	r.Type(t, "v")
 	r.Type(t, "c")
 	r.Await(t, "conflicts, 1 of 1")
@@ -334,10 +334,10 @@ func TestReviewMany(t *testing.T) {
 	r := reviewOf(t, files, 80, 24, nil)
 	r.Await(t, "20,000 to create", "> d00/ (400)", "1 of 50")
 	r.Type(t, "/f19999\r")
-	r.Await(t, ">[x]   A f19999", "1 to decide")
+	r.Await(t, ">[x]   A f19999", "none to decide: the statement acknowledges C-001")
 	r.Type(t, "x")
 	r.Await(t, "Approved: restore items R-001 to R-19999 only.")
-	r.Type(t, "q")
+	r.Type(t, "qq")
 	r.ends(statusApproval)
 }
 
@@ -379,7 +379,7 @@ func TestReviewChangeSet(t *testing.T) {
 	r.Type(t, "/app\rx")
 	r.Await(t, "choose a file that is not removed")
 	r.Type(t, "xcEA")
-	r.Await(t, "exactly as proposed. Acknowledge C-001.", "remove what is at the targets of R-003", "type Approved")
+	r.Await(t, "exactly as proposed.", "remove what is at the targets of R-003", "type Approved")
 	r.Type(t, "Approved\r")
 	r.ends(0, "restored", "1 removed")
 	if _, err := os.Stat(filepath.Join(r.root, "gone")); err == nil {
@@ -399,9 +399,9 @@ func TestReviewLeftChoice(t *testing.T) {
 		status               int
 		want                 []string
 	}{
-		"open, q":         {"/guide\rx", "R-001 and R-003 only.", "q", statusApproval, []string{"decide C-001 as well", "incomplete: Approved: restore items R-001 and R-003 only."}},
+		"open, q":         {"/guide\rx", "R-001 and R-003 only.", "qq", statusApproval, []string{"decide C-001 as well", "incomplete: Approved: restore items R-001 and R-003 only."}},
 		"open, Ctrl-C":    {"/guide\rx", "R-001 and R-003 only.", "\x03", statusInterrupted, []string{"decide C-001 as well", "incomplete: Approved: restore items R-001 and R-003 only."}},
-		"at the question": {"/guide\rxcEA", "The whole statement", "q", statusApproval, []string{"--approve 'Approved: restore items R-001 and R-003 only. Acknowledge C-001.'"}},
+		"at the question": {"/guide\rxcEA", "The whole statement", "qq", statusApproval, []string{"--approve 'Approved: restore items R-001 and R-003 only. Acknowledge C-001.'"}},
 		"decided, Ctrl-C": {"/guide\rxcE", "ready, 2 files", "\x03", statusInterrupted, []string{"--approve 'Approved: restore items R-001 and R-003 only. Acknowledge C-001.'"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -413,6 +413,9 @@ func TestReviewLeftChoice(t *testing.T) {
 			r.Type(t, c.leave)
 			r.ends(c.status, c.want...)
 			_, after, _ := strings.Cut(r.Raw(), "\x1b[?1049l")
+			if _, next, _ := strings.Cut(after, "hint: "); !strings.HasPrefix(next, "spectrum review --restore-root "+r.root+" --replace ") || strings.Contains(after, "STATEMENT") {
+				t.Errorf("the way back into the review is not first, or a placeholder is offered:\n%s", after)
+			}
 			if strings.Contains(after, "R-001 to R-003") || c.want[0] == "decide C-001 as well" && strings.Contains(after, "Acknowledge") {
 				t.Errorf("more than was chosen is offered:\n%s", after)
 			}
@@ -421,9 +424,9 @@ func TestReviewLeftChoice(t *testing.T) {
 	r := startReview(t, 80, 24, nil, "--replace")
 	r.Await(t, "to decide: C-001")
 	r.Type(t, "/main\rxgx")
-	r.Await(t, "nothing is chosen")
-	r.Type(t, "q")
-	r.ends(statusApproval, "nothing is chosen, so there is nothing to approve; start the review again")
+	r.Await(t, "no item is chosen")
+	r.Type(t, "qq")
+	r.ends(statusApproval, "no item is chosen, so there is nothing to approve; start the review again")
 }
 
 // TestReviewPagerLeavesNothing: what the pager has shown is gone from the terminal with it.
@@ -432,7 +435,7 @@ func TestReviewPagerLeavesNothing(t *testing.T) {
 	set := filepath.Join(t.TempDir(), "set")
 	for _, env := range [][]string{{"PAGER=sh -c 'echo \"$LESS\" >" + set + "; cat >/dev/null'"}, {"PAGER=sh -c 'echo \"$LESS\" >" + set + "; cat >/dev/null'", "LESS=FRX"}} {
 		r := reviewOf(t, map[string]string{"a": "SECRET=hunter2\n"}, 80, 24, env)
-		r.Await(t, "to decide: C-001")
+		r.Await(t, "the statement acknowledges C-001")
 		r.Type(t, "v")
 		r.Type(t, "c")
 		r.Await(t, "conflicts, 1 of 1")
@@ -452,9 +455,9 @@ func TestReviewPagerFails(t *testing.T) {
 		"false": `the pager "false" has read nothing: set SPECTRUM_PAGER`, "/nonexistent": `the pager "/nonexistent" cannot be started: set SPECTRUM_PAGER`,
 	} {
 		r := reviewOf(t, map[string]string{"a": strings.Repeat("SECRET=hunter2\n", 8)}, 100, 24, []string{"SPECTRUM_PAGER=" + pager})
-		r.Await(t, "to decide: C-001")
-		r.Type(t, "cv") // no file is looked at
-		r.Await(t, "this is a conflict: c goes back to the files")
+		r.Await(t, "the statement acknowledges C-001")
+		r.Type(t, "cv") // no file is selected
+		r.Await(t, "this is a conflict; press c")
 		before := len(r.Raw())
 		r.Type(t, "cv")
 		r.Await(t, says)

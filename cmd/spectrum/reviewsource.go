@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patch"
@@ -17,8 +17,9 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 )
 
 // reviewSource reads what a review shows: the files of the candidate, checked, and those in the
@@ -34,9 +35,9 @@ type reviewSource struct {
 	ended bool
 }
 
-func newReviewSource(a *app, made *proposal, p *preview.Preview, items []preview.Item) *reviewSource {
+func newReviewSource(a *app, made *proposal, p *preview.Preview, items []report.Item) *reviewSource {
 	root := made.restore.Root()
-	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{plan: made.restore.Plan(), root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1)}
+	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{plan: view.SceneOf(made.restore.Plan()), root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1)}
 	numbers := make(map[string]int, len(items))
 	for _, i := range items {
 		numbers[i.Path] = i.Number
@@ -64,7 +65,7 @@ func (s *reviewSource) reading(ctx context.Context, do func() error) error {
 	return err
 }
 
-// end waits for what is being read, and lets nothing else be read.
+// end waits for current reads, and stops later ones.
 func (s *reviewSource) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +90,7 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, stri
 	if st, err := s.diff.root.StatPath(h.path, pathsafe.LinksBeneath); f.Size > maxUnified || err == nil && st.Mode.IsRegular() && st.Size > maxUnified {
 		return nil, "too large, the limit is " + bytesText(maxUnified), nil
 	}
-	there, err := standing.Read(ctx, s.diff.root, []pathsafe.Path{h.path}, nil)
+	there, err := existing.Read(ctx, s.diff.root, []pathsafe.Path{h.path}, nil)
 	if err != nil {
 		return nil, "", s.diff.unreadable(err)
 	}
@@ -98,7 +99,7 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, stri
 		return nil, "", s.diff.unreadable(err)
 	}
 	if h.removed && h.class == classCreate {
-		return nil, "it is removed, and is gone already", nil
+		return nil, "it is to be removed, but no longer exists", nil
 	}
 	s.diff.holdAgainstBase(&h)
 	switch {
@@ -139,7 +140,7 @@ func (s *reviewSource) Page(ctx context.Context, number int) error {
 
 // stayingLess are the options of a less that does not end by itself where a file fits on the
 // screen, since the review would cover it at once, and that leaves no text on the terminal.
-func stayingLess() string { return cmp.Or(os.Getenv("LESS"), "R") + " -+F -+E -+X" }
+func stayingLess() string { return strings.TrimRight("-R "+os.Getenv("LESS"), " ") + " -+F -+E -+X" }
 
 // writePage writes the content of a file as it can be shown: text with escapes, anything else in
 // hex, the beginning of it where it is large.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -36,32 +36,35 @@ type rollbackOptions struct {
 func newRollback(app *app) *cobra.Command {
 	var opts rollbackOptions
 	cmd := &cobra.Command{
-		Use:   "rollback [--with-later] COMMIT_ID | --emergency RESTORE_ROOT",
-		Short: "undo a finished commit: exactly what it created, replaced or removed",
-		Long: `rollback removes what a finished commit created, and brings back what it replaced or
-removed. Files that were changed since go too, and are kept, as they are now, in a
-snapshot that is taken first; "spectrum snapshot restore" brings them back. What the
-commit did not make stays. What may not be read or moved stays too, and is named: then the
-commit is not undone (exit status 1), and the same command does the rest later. COMMIT_ID
-is what commit has printed, or four or more digits of it; that of its savepoint
-will do, and so will "latest": of --restore-root, of the restore root that the working directory is
-in, or where there is one restore root only.
+		Use:   "rollback [--with-later] COMMIT_ID|latest [RESTORE_ROOT] | --emergency RESTORE_ROOT",
+		Short: "undo a commit: exactly what it created, replaced or removed",
+		Long: `rollback undoes a commit: it removes what the commit created, and brings back what
+it replaced or removed. Files that were edited since the commit are removed too,
+after their current contents are saved in a snapshot; "spectrum snapshot restore"
+brings them back. Files that the commit did not make stay. Files that cannot be
+read or moved also stay and are named; the exit status is then 1, and the same
+command finishes the rollback later.
 
-Commits that were made later in the same root build on it. They are named, and go
-with it when --with-later says so.
+COMMIT_ID is the ID that commit printed, or that of its savepoint, or the first
+four or more digits of one. "latest" is the newest commit of RESTORE_ROOT, of the
+restore root that contains the working directory, or of the only restore root.
 
-With --dry-run nothing is written: what would be removed is listed with its size, what
-would stay and why, what was edited since the commit, and how much room it needs.
+Later commits in the same root depend on this one. rollback names them, and undoes
+them too if --with-later is given.
 
-With --emergency it first ends what a crash or a halt has left in RESTORE_ROOT, or
-releases it where something foreign is in the way, and then takes all of that back to the newest snapshot of all of it that a person or a timer
-has taken, and that verifies. It prints which one that is. A damaged one is named and
-passed over. Run twice, it goes back to the same one.
+--dry-run writes nothing. It lists what would be removed, with sizes, what would
+stay and why, what was edited since the commit, and how much space is required.
 
-What was previewed or approved for the root before is void, and views that show
-what was rolled back are detached. A rollback that was validly asked for, and cannot begin
-or fails, halts the root for preview, commit and prune, until a rollback succeeds or
-"spectrum recover"; no way back is halted.`,
+--emergency first ends whatever a crash or a halt left in RESTORE_ROOT, or releases
+the root if foreign files are in the way. Then it restores the whole root to its
+newest whole snapshot that a person or a timer took and that verifies, and prints
+which one. It names damaged snapshots and skips them. If you run it again, it
+restores the same snapshot.
+
+A rollback makes earlier previews and approvals of the root void, and detaches
+views that show what it undid. If a valid rollback cannot begin or fails, the root
+is halted: preview, commit and prune reject it until a rollback succeeds or
+"spectrum recover" ends the halt. Ways back are never halted.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if opts.emergency && app.latestOf != "" {
 				return exactly(0)(cmd, args)
@@ -69,9 +72,10 @@ or fails, halts the root for preview, commit and prune, until a rollback succeed
 			err := exactly(1)(cmd, args)
 			var use *usageError
 			if errors.As(err, &use) && len(args) == 0 {
-				use.next = findsCommits
+				use.next = "\"spectrum rollback latest\" undoes the newest commit; " + strings.Replace(findsCommits, "the ID", "the ID of another", 1)
 				if opts.emergency {
 					use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
+					app.askRoot(use, allRoots, "rollback", "--emergency")
 				}
 			}
 			return err
@@ -90,8 +94,8 @@ or fails, halts the root for preview, commit and prune, until a rollback succeed
 			return runRollback(cmd.Context(), app, opts, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "take a restore root back to its newest whole snapshot that verifies, whatever state it is in")
-	cmd.Flags().BoolVar(&opts.later, "with-later", false, "undo the commits that were made after it, too")
+	cmd.Flags().BoolVar(&opts.emergency, "emergency", false, "restore a root to its newest whole snapshot that verifies, whatever its state")
+	cmd.Flags().BoolVar(&opts.later, "with-later", false, "also undo the later commits")
 	dryRunFlag(cmd, &opts.dryRun)
 	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
@@ -129,6 +133,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	if in.Path() != sp.Root() {
 		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), action.ErrElsewhere))
 	}
+	app.say("restore root: %s", shellQuote(in.Real()))
 	bar := app.newBar("looking at the restore root")
 	undo := action.Undo
 	if opts.dryRun {
@@ -169,8 +174,8 @@ const (
 	least    = words.Least
 )
 
-// otherWay is the error of a rollback with the other way back where the savepoint of a commit
-// cannot be read: the snapshot from before it.
+// otherWay adds to the error of a rollback whose savepoint cannot be read the alternative: the
+// snapshot from before the commit.
 func (a *app) otherWay(state *statedir.Dir, err error) error {
 	var unread *action.UnreadError
 	if !errors.As(err, &unread) {
@@ -185,7 +190,7 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root)
 	if store, failed := a.openSnapshots(state); failed == nil {
 		defer store.Close()
-		all, _, _ := store.Survey("") // what cannot be read is no way back
+		all, _, _ := store.Survey("") // an unreadable snapshot cannot be restored
 		for _, h := range all {
 			if h.Action == unread.Commit && h.Kind == snapshot.PreAction {
 				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
@@ -195,7 +200,7 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(unread.Err.RunDir)}, err: err, hint: hint}
 }
 
-// rollbackError gives a rollback that did not happen its code, or says that the
+// rollbackError adds its code to the error of a rollback that did not happen, or reports that the
 // root is halted.
 func rollbackError(err error) error {
 	var later *action.LaterError
@@ -219,22 +224,22 @@ func rollbackError(err error) error {
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
 		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
 	case errors.Is(err, action.ErrElsewhere):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out who put it there"}
+		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out which process created it"}
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
 	}
 	return snapshotError(err)
 }
 
-// withoutBefore gives the error of the rollback of a commit from before which there is no snapshot
-// the ways back that are left: only those that work as things stand.
+// withoutBefore adds to the error of the rollback of a commit without a snapshot from before it the
+// remaining alternatives that work now.
 func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, commit string, err error) error {
 	if _, is := errors.AsType[*codedError](err); is || !errors.Is(err, action.ErrNoSnapshot) {
 		return err
 	}
 	root := foreignOption(in.Real()) + shellQuote(in.Real())
 	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
-	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
 	before := takenBefore(state, commit)
 	var hints []string
 	switch {
@@ -257,7 +262,7 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 // it does not have the commit.
 func takenBefore(state *statedir.Dir, commit string) map[string]bool {
 	ids, hasBegun := map[string]bool{}, false
-	_, _ = readLog(state, func(e audit.Entry) error { // of a damaged log what comes before the damage
+	_, _ = readLog(state, func(e audit.Entry) error { // of a damaged log, the entries before the damage
 		hasBegun = hasBegun || e.Kind == audit.CommitBegin && e.Action == commit
 		ids[e.Snapshot] = ids[e.Snapshot] || !hasBegun
 		return nil
@@ -286,7 +291,7 @@ func newestOf(ctx context.Context, store *snapshot.Store, all []snapshot.Header,
 	return nil
 }
 
-// noneLeft says what there is to do in a root that has no snapshot.
+// noneLeft returns the next step for a root without snapshots.
 func noneLeft(in *action.Root) string {
 	return fmt.Sprintf("there is no snapshot of it that it could go back to: if the state directory is in a backup, bring its directory \"snapshots\" back from there; else \"spectrum snapshot take %s%s\" keeps the root as it is now",
 		foreignOption(in.Real()), shellQuote(in.Real()))
@@ -300,8 +305,8 @@ func laterCommits(err error, later *action.LaterError, from string) error {
 	}
 }
 
-// rollBackRoot ends what is unfinished in a root and takes it back to its newest whole
-// snapshot that verifies.
+// rollBackRoot resolves unfinished attempts in a root and restores its newest whole snapshot that
+// verifies.
 func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -331,21 +336,20 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar := a.newBar("checking the snapshots")
 	to, err := action.Emergency(ctx, in, a.knownHost(state))
 	bar.done()
-	to.Passed = slices.Concat(goneSince(state, in, to.Snapshot), to.Passed)
 	a.tellPassed(in, to.Passed)
 	if err != nil {
 		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot, in.Real()))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
-	return a.notDone(state, in, a.restoreSnapshot(ctx, in, restoring{
+	return a.notDone(state, in, a.restoreSnapshot(ctx, in, restoreRequest{
 		target: to.Snapshot, kind: audit.Emergency, reason: reason, passed: to.Passed, ended: released, dryRun: opts.dryRun,
 	}))
 }
 
-// lesserWay names what is left where there is no snapshot that an emergency rollback goes back to:
-// the newest of those with damaged contents, of those that lack what could not be read, then the
-// newest commit that stands, and the newest snapshot at all.
+// lesserWay names the alternatives if no snapshot fits an emergency rollback: the newest of those
+// with damaged contents, of those without unreadable files, then the newest active commit, and the
+// newest snapshot at all.
 func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target, err error) error {
 	if !errors.Is(err, action.ErrNoWayBack) {
 		return err
@@ -362,10 +366,10 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 		}
 		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
 			details["damaged"] = p.Header.ID
-			return verdict(wayOut(ctx, in.Snapshots(), kept.Broken{Snapshot: snap, Damaged: p.Damage, Path: in.Real()})...)
+			return verdict(nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: snap, Damaged: p.Damage, Path: in.Real()})...)
 		}
 	}
-	all, _, _ := in.Snapshots().Survey(in.Path()) // what cannot be read is no way back
+	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
 	for _, h := range slices.Backward(all) {
 		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
 			details["partial"] = h.ID
@@ -389,8 +393,8 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	return verdict(ways...)
 }
 
-// targetText says which snapshot of the root at a path it is, when and why it was taken, and what it
-// covers.
+// targetText describes a snapshot of the root at a path: when and why it was taken, and what it
+// has.
 func targetText(s *snapshot.Snapshot, path string) string {
 	h, unkept, whys := s.Header(), 0, map[string]bool{}
 	for e := range s.Entries() {
@@ -411,7 +415,7 @@ func identified(h snapshot.Header) string {
 	return fmt.Sprintf("%s of %s (%s)", h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(h))
 }
 
-// whyTaken is the kind of a snapshot, and the reason that was given for it.
+// whyTaken returns the kind of a snapshot, and its reason.
 func whyTaken(h snapshot.Header) string {
 	if h.Reason == "" {
 		return string(h.Kind)
@@ -419,7 +423,7 @@ func whyTaken(h snapshot.Header) string {
 	return fmt.Sprintf("%s, %q", h.Kind, h.Reason)
 }
 
-// tellPassed names the snapshots that are passed over, and says why.
+// tellPassed names the snapshots that are skipped, with the reason.
 func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 	for _, p := range passed {
 		if p.Header.ID == "" {

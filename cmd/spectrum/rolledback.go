@@ -33,13 +33,13 @@ type rollbackReport struct {
 	spaces  []action.Space  // of a dry run
 	open    []pathsafe.Path // of a dry run
 	edits   []action.Edit   // between commits that are undone
-	inPart  bool            // the commits stand, since some of what they made is still there
+	inPart  bool            // the commits are not undone, because some of their files remain
 
 	unreadable bool            // the snapshot is not restored in full, since some of what is there could not be read
-	only       []pathsafe.Path // that were asked for; nil for all
+	only       []pathsafe.Path // the requested ones; nil for all
 }
 
-// rolledBack says what was done, or would be.
+// rolledBack prints what was changed, or would be.
 func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	if r.done.Action == "" {
 		return a.foreseen(in, r)
@@ -79,31 +79,17 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
 	}
 	a.tellFew(keptLines)
-	keptEarlier := a.tellKeptBefore(in, keptBefore(context.Background(), in, attempts))
+	keptEarlier := a.tellKeptBefore(in, in.KeptBefore(context.Background(), attempts))
 	a.tellFew(leftLines(r.left))
-	left := leftFields(r.left)
 	a.say("to undo this %s: \"spectrum snapshot restore %s%s\"", r.what, foreignOption(in.Real()), before)
-	fields := map[string]any{
-		"action": r.done.Action, "affected": attempts, "changed": jsonTexts(r.changed), "code": "OK", "counts": r.counts().fields(), "files": r.files, "left": left, "ok": true,
-		"other_views": foreignViews(a.foreign), "restore_root": jsonText(in.Path()), "rollback": string(r.kind), "snapshot": r.done.Snapshot.ID(), "target": orNull(r.targetID()), "views": jsonTexts(a.detached), "passed": passedFields(in, r.passed),
-	}
-	if len(r.edits) > 0 {
-		fields["edits"] = editFields(r.edits)
-	}
-	if len(r.parted) > 0 {
-		fields["parted"] = partedFields(r.parted)
-	}
+	fields := r.fields(in, attempts, goneKept)
+	fields["action"], fields["other_views"], fields["snapshot"] = r.done.Action, foreignViews(a.foreign), r.done.Snapshot.ID()
+	fields["target"], fields["views"] = orNull(r.targetID()), jsonTexts(a.detached)
 	if len(kept) > 0 {
 		fields["kept"] = kept
 	}
 	if len(keptEarlier) > 0 {
 		fields["kept_before"] = jsonTexts(keptEarlier)
-	}
-	if len(goneKept) > 0 {
-		fields["kept_removed"] = jsonTexts(goneKept)
-	}
-	if len(r.unread) > 0 {
-		fields["unread"] = r.unread
 	}
 	if r.inPart {
 		return stillStands(attempts[len(attempts)-1], in.Real(), len(attempts) > 1, r.left, fields)
@@ -117,8 +103,29 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	return nil
 }
 
-// nothingDiffers says that a root is as in a snapshot already: nothing was done, nor logged.
-func (a *app) nothingDiffers(in *action.Root, r restoring, left []action.Left) error {
+// fields are what the results of a rollback and of its dry run have in common.
+func (r *rollbackReport) fields(in *action.Root, commits, goneKept []string) map[string]any {
+	fields := map[string]any{
+		"affected": commits, "changed": jsonTexts(r.changed), "code": "OK", "counts": r.counts().fields(), "files": r.files, "left": leftFields(r.left), "ok": true,
+		"passed": passedFields(in, r.passed), "restore_root": jsonText(in.Path()), "rollback": string(r.kind),
+	}
+	if len(r.edits) > 0 {
+		fields["edits"] = editFields(r.edits)
+	}
+	if len(r.parted) > 0 {
+		fields["parted"] = partedFields(r.parted)
+	}
+	if len(goneKept) > 0 {
+		fields["kept_removed"] = jsonTexts(goneKept)
+	}
+	if len(r.unread) > 0 {
+		fields["unread"] = r.unread
+	}
+	return fields
+}
+
+// nothingDiffers reports that a root equals a snapshot already: nothing was changed or logged.
+func (a *app) nothingDiffers(in *action.Root, r restoreRequest, left []action.Left) error {
 	a.tellFew(leftLines(left))
 	report := rollbackReport{kind: r.kind, target: r.target, left: left}
 	return a.result(fmt.Sprintf("OK nothing differs from snapshot %s; nothing was changed", r.target.ID()[:shortest]), map[string]any{
@@ -127,8 +134,9 @@ func (a *app) nothingDiffers(in *action.Root, r restoring, left []action.Left) e
 	})
 }
 
-// stillStands is the verdict on a rollback that had to leave some of what its commits have made:
-// they are not undone, and the same command goes on there later. More: commits that were made later go with it. Fields are the details.
+// stillStands is the error of a rollback that left some files of its commits: the commits are not
+// undone, and the same command continues later. More: later commits are undone too. Fields are the
+// details.
 func stillStands(commit, real string, more bool, left []action.Left, fields map[string]any) error {
 	delete(fields, "code")
 	delete(fields, "ok")
@@ -179,7 +187,11 @@ func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error
 	paths, why := notDoneOf(r.left)
 	again := "spectrum rollback --emergency " + foreignOption(in.Real()) + shellQuote(in.Real())
 	if r.kind != audit.Emergency {
-		again = "spectrum snapshot restore " + foreignOption(in.Real()) + r.targetID()[:shortest]
+		again = "spectrum snapshot restore " + foreignOption(in.Real())
+		if slices.ContainsFunc(r.only, func(p pathsafe.Path) bool { return strings.HasPrefix(p.String(), "-") }) {
+			again += "-- "
+		}
+		again += r.targetID()[:shortest]
 		for _, p := range r.only {
 			again += " " + shellQuote(p.String())
 		}

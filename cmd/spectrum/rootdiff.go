@@ -8,18 +8,18 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
-	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// class is how a file of a candidate stands to a restore root, in the words of a
-// preview.
+// class is the state of a file in the restore root, in the words of a preview.
 type class string
 
 const (
@@ -36,7 +36,7 @@ const (
 
 // rootDiff is what a restore of a candidate would find in a restore root.
 type rootDiff struct {
-	plan      *restore.Plan
+	plan      *view.Scene
 	candidate []fusefs.File // all of it, in path order
 	root      *pathsafe.Dir
 	rootPath  string // without links
@@ -51,15 +51,15 @@ type rootDiff struct {
 	parents map[string]string // directories of files, and where they are; nil: not kept, see resolve
 }
 
-// heldAgainst is a file of a candidate held against what stands in the root.
+// heldAgainst is a file of a candidate compared with its entry in the root.
 type heldAgainst struct {
 	fusefs.File
 	path     pathsafe.Path
 	class    class
 	removed  bool // the candidate removes it; then the File has nothing but its path
 	modeOnly bool // of a change set: the content is there, with another executable bit
-	there    standing.File
-	obstacle standing.Obstacle // unless there is a regular file
+	there    existing.File
+	obstacle existing.Obstacle // unless there is a regular file
 }
 
 // names are the files of the candidate and those that it removes, which have nothing but a path, in
@@ -79,13 +79,13 @@ func (d *rootDiff) names() (all []fusefs.File, paths []pathsafe.Path, err error)
 	return all, paths, nil
 }
 
-// compare holds all files against the root. done is called as that of [standing.Read].
+// compare holds all files against the root. done is called as that of [existing.Read].
 func (d *rootDiff) compare(ctx context.Context, done func(bytes int64)) error {
 	all, paths, err := d.names()
 	if err != nil {
 		return err
 	}
-	there, err := standing.Read(ctx, d.root, paths, done)
+	there, err := existing.Read(ctx, d.root, paths, done)
 	if err != nil {
 		return d.unreadable(err)
 	}
@@ -120,7 +120,7 @@ func (h *heldAgainst) classify(root *pathsafe.Dir) (err error) {
 		}
 		return nil
 	}
-	h.obstacle, err = standing.Find(root, h.path)
+	h.obstacle, err = existing.Find(root, h.path)
 	switch h.obstacle.Path {
 	case "":
 		h.class = classCreate
@@ -132,11 +132,11 @@ func (h *heldAgainst) classify(root *pathsafe.Dir) (err error) {
 	return err
 }
 
-// holdAgainstBase gives a file of a change set its class: what the producer started from is there,
-// or something else.
+// holdAgainstBase sets the class of a file of a change set: the root has its base, or something
+// else.
 func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
-	for run := range d.plan.Runs() {
-		c := run.Changes()
+	for _, run := range d.plan.Parts() {
+		c := run.Changes
 		if c == nil || h.Path == restore.ManifestName || h.Path == restore.ReportName {
 			return
 		}
@@ -144,7 +144,7 @@ func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
 		isFile := h.there.Refused == nil
 		switch {
 		case h.removed && h.class == classCreate:
-			h.class = classIdentical // it is gone already
+			h.class = classIdentical // it was removed already
 		case h.class == classIdentical && c.Executable(h.Path) != h.there.Executable:
 			h.class, h.modeOnly = classReplace, true // D33: of a mode only this is signed
 		case h.class == classIdentical || h.class == classBlocked || !isFile && h.class != classCreate:
@@ -206,7 +206,7 @@ func (h *heldAgainst) record() map[string]any {
 
 // verdict is the result, or, where there is a difference, the error.
 func (d *rootDiff) verdict(a *app) error {
-	source, total := preview.SourceID(d.plan), d.total
+	source, total := d.plan.SourceID(), d.total
 	fields := map[string]any{"candidate": source, "counts": d.counts, "restore_root": jsonText(d.rootPath), "total": total}
 	if len(d.files) == 0 {
 		text := fmt.Sprintf("OK %s %s", source, numberOf(total, "file"))
@@ -223,10 +223,10 @@ func (d *rootDiff) verdict(a *app) error {
 	return rootDiffers(d, len(d.files), d.leftOut(a.secrets()), fields)
 }
 
-// leftOut names the files among those that differ which a preview leaves out until their scopes
-// are asked for: that they are not there is as it should be.
+// leftOut names the files among the differences that a preview proposes only on request: they are
+// absent on purpose.
 func (d *rootDiff) leftOut(secrets privacy.Rules) (names []string) {
-	left := preview.LeftOut(d.plan, secrets)
+	left := preview.LeftOut(d.plan.Scoped(), secrets)
 	for _, f := range d.files {
 		if _, is := left[f.Path]; is && f.class == classCreate {
 			names = append(names, f.Path)
@@ -260,18 +260,26 @@ func (a *app) secrets() privacy.Rules {
 	return secrets
 }
 
-// areOf is the verb after so many of something.
-func areOf(all int) string {
-	if all == 1 {
+// areOf returns the verb for a number of files.
+func areOf(n int) string {
+	if n == 1 {
 		return "is"
 	}
 	return "are"
 }
 
+// differOf returns the verb for a number of files.
+func differOf(n int) string {
+	if n == 1 {
+		return "differs"
+	}
+	return "differ"
+}
+
 // rootDiffers is the error of a root that is not as the candidate, in which a preview leaves the
 // named files out.
 func rootDiffers(d *rootDiff, differing int, leftOut []string, details map[string]any) error {
-	text := fmt.Sprintf("%s %s not in %q as a restore would put them there", words.Of(differing, d.total, "file"), areOf(d.total), d.rootPath)
+	text := fmt.Sprintf("%s in %q %s from what a restore would write", words.Of(differing, d.total, "file"), d.rootPath, differOf(differing))
 	if len(leftOut) > 0 {
 		text += fmt.Sprintf("; of these a preview leaves out, until --scope asks for them: %s", words.List(leftOut))
 	}

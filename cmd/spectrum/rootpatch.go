@@ -14,8 +14,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/restore/standing"
 )
 
 // maxUnified is the size of the largest file whose lines are compared.
@@ -29,8 +29,8 @@ type section struct {
 	text     []byte // empty where the file is only named
 }
 
-// eachSection makes the patch that makes what the candidate holds of what is in the restore root,
-// file by file. From the first file on for which there is no room, in bytes, files are only named.
+// eachSection makes a patch from the restore root to the candidate, file by file. From the first
+// file that exceeds the limit, in bytes, files are only named.
 func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section) error) error {
 	if len(d.files) == 0 {
 		return nil
@@ -54,12 +54,15 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 			why = "only a commit writes it"
 		case !h.hasLines():
 		case shared[h.Path]:
-			why = "a link leads another file of the candidate to the same place"
+			why = "a symbolic link resolves another file of the candidate to the same path"
 		case room <= 0:
 			why = noRoom
 		default:
 			if s.text, why, err = d.patch(h); err != nil {
 				return err
+			}
+			if why == oddText {
+				s.text, third = nil, commented(s.text)
 			}
 			if h.class == classDiverged && len(s.text) > 0 {
 				third = d.sinceBase(h)
@@ -72,7 +75,10 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 		if len(s.text) == 0 {
 			without++
 		}
-		if why != "" {
+		switch {
+		case why == oddText:
+			comment += "; " + why + ":"
+		case why != "":
 			comment += "; no lines: " + why
 		}
 		s.comments = append(s.comments, comment)
@@ -94,8 +100,8 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 // sinceBase is the third side of a file that has diverged, as comments: what is in the root against
 // what the change set started from, where some snapshot has that.
 func (d *rootDiff) sinceBase(h *heldAgainst) (comments []string) {
-	for run := range d.plan.Runs() {
-		was, exists := run.Changes().Base(h.Path)
+	for _, run := range d.plan.Parts() {
+		was, exists := run.Changes.Base(h.Path)
 		if !exists || d.store == "" {
 			return nil
 		}
@@ -129,13 +135,25 @@ func hiddenLines(text []byte) (n int) {
 	return n
 }
 
-// hasLines reports whether a file can be shown as a patch: nothing stands there, or a
-// regular file.
+// hasLines reports whether a file can be shown as a patch: its entry is absent, or a regular file.
 func (h *heldAgainst) hasLines() bool {
 	return h.class == classCreate || h.there.Refused == nil || h.class == classDiverged && !h.removed
 }
 
-// patch is the difference line by line, or why there is none.
+// commented returns the lines of a patch as comments, with escapes.
+func commented(text []byte) (comments []string) {
+	for line := range bytes.Lines(text) {
+		comments = append(comments, "#   "+visible.Lines(strings.TrimSuffix(string(line), "\n")))
+	}
+	return comments
+}
+
+// oddText is why a text is shown with escapes only, and not as a patch.
+const oddText = "control characters or bytes that are not UTF-8 are shown with escapes"
+
+// patch is the difference line by line, or why there is none. With [oddText] it is of text that has a
+// few control characters or bytes that are not UTF-8. It must be shown with escapes: raw it would
+// control the terminal, and left out a single byte would hide what a script does.
 func (d *rootDiff) patch(h *heldAgainst) (text []byte, why string, err error) {
 	name, err := d.resolve(h.path)
 	switch {
@@ -166,15 +184,22 @@ func (d *rootDiff) patch(h *heldAgainst) (text []byte, why string, err error) {
 			return nil, "", d.unreadable(err)
 		}
 	}
-	if young != nil && !patch.IsText(young.Content) || old != nil && !patch.IsText(old.Content) {
-		return nil, "it is no text", nil
+	is := func(what func([]byte) bool) bool {
+		return (young == nil || what(young.Content)) && (old == nil || what(old.Content))
 	}
-	return patch.Text(name, old, young), "", nil
+	switch {
+	case is(patch.IsText):
+		return patch.Text(name, old, young), "", nil
+	case is(visible.IsMostlyText):
+		return patch.Text(name, old, young), oddText, nil
+	default:
+		return nil, "it is not text", nil
+	}
 }
 
 // versionThere is the existing file in the restore root, as far as it would be shown.
 func (d *rootDiff) versionThere(h *heldAgainst) (*patch.Version, error) {
-	f, st, err := standing.Open(d.root, h.path)
+	f, st, err := existing.Open(d.root, h.path)
 	if err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func (p *pair) diff(t testing.TB) *rootDiff {
 	root, err := pathsafe.OpenRoot(p.dir)
 	harness.Must(t, err)
 	t.Cleanup(func() { root.Close() })
-	d := &rootDiff{plan: plan, candidate: slices.SortedFunc(view.Files(plan), byPath), root: root, rootPath: p.dir}
+	d := &rootDiff{plan: view.SceneOf(plan), candidate: slices.SortedFunc(view.Files(plan), byPath), root: root, rootPath: p.dir}
 	harness.Must(t, d.compare(t.Context(), nil))
 	return d
 }
@@ -222,7 +222,7 @@ func TestPatchOfSharedPlaces(t *testing.T) {
 	p.plant(t)
 	made, err := p.diff(t).boundedPatch(t.Context(), math.MaxInt, math.MaxInt)
 	harness.Must(t, err)
-	if n := strings.Count(string(made), "; no lines: a link leads another file of the candidate to the same place"); n != 4 {
+	if n := strings.Count(string(made), "; no lines: a symbolic link resolves another file of the candidate to the same path"); n != 4 {
 		t.Errorf("%d: %s", n, made)
 	}
 	if err := apply(t, appliers["git"][0], p.dir, made); err != nil {
@@ -245,7 +245,7 @@ func TestPatchIsBounded(t *testing.T) {
 	if shared := named[:strings.LastIndexByte(named, '\n')+1]; !bytes.HasPrefix(whole, []byte(shared)) || len(shared) < 9_000 || strings.Contains(made2, "diff --git") {
 		t.Errorf("%s", made)
 	}
-	if len(made) > 21_000 || !strings.Contains(made2, " more differ and are not named") {
+	if len(made) > 21_000 || !strings.Contains(made2, " more files with differences") {
 		t.Errorf("%d bytes: %s", len(made), made)
 	}
 	for _, steps := range appliers {

@@ -86,50 +86,51 @@ func newRun(app *app) *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "run [--base DIR] [--keep] -- COMMAND [ARGUMENT...]",
-		Short: "run a command over a directory without changing it, and seal what it would have changed",
-		Long: `run runs a command over a directory, DIR, so that nothing in DIR changes. For the
-command DIR is where it always is, and can be written: what it writes goes to a layer
-of its own, by the kernel's overlayfs in a mount namespace. When the command has ended,
-what it changed is sealed as a change set, and stderr has the run directory and the
-command that reviews it. stdin, stdout, stderr and the working directory are the
-command's own. With --json the command's stdout goes to stderr, and stdout has the
-result.
+		Short: "run a command in a private copy of a directory, and seal its changes",
+		Long: `run executes a command in a private copy of a directory, DIR, and seals what the
+command changed. DIR itself does not change. The command sees DIR at its usual
+path and can write to it; the kernel's overlayfs, in a mount namespace, keeps what
+it writes in a separate layer. When the command ends, its changes are sealed as a
+change set, and stderr shows the run directory and the command to review it. The
+command has the same stdin, stdout, stderr and working directory. With --json its
+stdout goes to stderr, and the result to stdout.
 
-DIR is --base, or --project-root, or the nearest directory at or above this one that has
-run directories, or this one.
+DIR is --base, or --project-root, or the nearest directory, from the working
+directory upwards, that has run directories, or the working directory.
 
-What is isolated is writes below DIR, by DIR's path, and nothing else. The network,
-other files, other processes and secrets are the command's as they are yours, and DIR can
-be reached by other ways: this is no sandbox. To have one, give it as the command:
+Only writes below DIR, by its path, are isolated. The command can use the network,
+other files, other processes and your secrets as you can, and can reach DIR by
+other paths: this is not a sandbox. For a sandbox, run one:
 
   bwrap --dev-bind / / --unshare-net --unshare-pid --proc /proc COMMAND
   podman run --rm --network none -v "$PWD:$PWD" -w "$PWD" IMAGE COMMAND
 
-The exit status is the command's, 128+n when signal n ended it; 127 when it is not found,
-126 when it cannot be executed; 125 when what it changed could not be sealed, which is
-kept then; 69 where this machine has no overlay for this user. When nothing has changed
-no candidate is made.
+The exit status is that of the command, or 128+n if signal n ended it; 127 if the
+command is not found, 126 if it cannot be executed; 125 if its changes could not be
+sealed (they are kept); 69 if this user cannot mount an overlay here. If nothing
+changed, no candidate is made.
 
-Signals go to the command. A second interrupt (Ctrl-C) within 5 seconds kills it. Processes
-that it leaves behind are killed before anything is sealed.
+Signals are passed to the command. A second Ctrl-C within 5 seconds kills it.
+Processes that the command leaves running are killed before its changes are
+sealed.
 
-While the command runs, DIR may be changed by others. A file counts as what the command
-began with only if it was not changed since the start; what the command and another
-process have both changed is sealed against what was there before, where that was read
-in time, else it is refused by name. What is left out of a seal is left out here: .git,
-the run directories, what .spectrumignore and --exclude name.
+Other processes may change DIR meanwhile. A file counts as the command's starting
+point only if it was not changed after the start. A file that the command and
+another process both changed is sealed against its earlier content if that was
+read in time; otherwise run rejects it and names it. run leaves out the same files
+as seal: .git, run directories, and what .spectrumignore and --exclude match.
 
-What the command changed is in a directory beneath runs in the state directory, and stays
-until you remove it: the candidate's outputs are there. When nothing has changed it is
-removed, unless --keep is given.`,
+The changes are kept below runs in the state directory until you remove them,
+because the candidate's outputs are there. If nothing changed they are removed,
+unless --keep is given.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runRun(cmd, app, opts, keep, args)
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	cmd.Flags().StringVar(&opts.base, "base", "", "`directory` to run over (default: the current project)")
-	cmd.Flags().BoolVar(&keep, "keep", false, "keep what the command changed also when nothing of it is sealed, such as changes of .git")
+	cmd.Flags().StringVar(&opts.base, "base", "", "`directory` to run in (default: the current project)")
+	cmd.Flags().BoolVar(&keep, "keep", false, "keep the changes even if none of them is sealed, such as changes in .git")
 	opts.sharedFlags(cmd)
 	return cmd
 }
@@ -189,17 +190,17 @@ func runRun(cmd *cobra.Command, app *app, opts sealOptions, keep bool, args []st
 
 // running is a command over a directory.
 type running struct {
-	app    *app
-	opts   sealOptions
-	claims map[string]any
-	keep   bool
-	dir    string        // without links
-	lower  *pathsafe.Dir // the same
-	home   string        // of the layer
-	place  *pathsafe.Dir // the same
-	upper  *pathsafe.Dir // what is in it of the command
-	layer  *bundle.Layer
-	id     pathsafe.ID // of lower
+	app      *app
+	opts     sealOptions
+	claims   map[string]any
+	keep     bool
+	dir      string        // without links
+	lower    *pathsafe.Dir // the same
+	layerDir string        // of the layer
+	place    *pathsafe.Dir // the same
+	upper    *pathsafe.Dir // what is in it of the command
+	layer    *bundle.Layer
+	id       pathsafe.ID // of lower
 }
 
 // open finds the directory, and makes the layer.
@@ -224,7 +225,7 @@ func (r *running) open() error {
 	if err != nil {
 		return err
 	}
-	if err := overlap("the state directory", state, []place{{"the directory to run over", r.dir}}); err != nil {
+	if err := overlap("the state directory", state, []reserved{{"the directory to run over", r.dir}}); err != nil {
 		return refusedHint(fmt.Errorf("%w: what the command changes would be in there", err), hint+", or another state directory with --state-dir DIR")
 	}
 	if _, err := r.app.sealingKey(r.opts.key); err != nil { // better now than after hours
@@ -290,16 +291,16 @@ func (r *running) makeLayer(state *statedir.Dir) error {
 	if err != nil {
 		return err
 	}
-	if r.home, err = realPath(filepath.Join(real, "runs", name)); err != nil {
+	if r.layerDir, err = realPath(filepath.Join(real, "runs", name)); err != nil {
 		return err
 	}
 	for _, name := range []string{changedName, workName} {
 		if err := r.place.Mkdir(name, 0o700); err != nil {
-			return errors.Join(err, removeAll(r.home))
+			return errors.Join(err, removeAll(r.layerDir))
 		}
 	}
 	if r.upper, err = r.place.OpenDir(changedName); err != nil {
-		return errors.Join(err, removeAll(r.home))
+		return errors.Join(err, removeAll(r.layerDir))
 	}
 	r.id = st.ID
 	return r.upper.Chmod(st.Perm & 0o1777) // the overlay shows it as that of the directory
@@ -332,7 +333,7 @@ func (r *running) begin() error {
 }
 
 // changed is the path of the layer itself.
-func (r *running) changed() string { return filepath.Join(r.home, changedName) }
+func (r *running) changed() string { return filepath.Join(r.layerDir, changedName) }
 
 // command is what runs, with the environment that this program was started with.
 func (r *running) command(args []string) overlay.Command {
@@ -349,7 +350,7 @@ func (r *running) command(args []string) overlay.Command {
 	}
 	return overlay.Command{
 		Args: args, Env: env, Dir: here, Ignored: ignoredAtStart,
-		Lower: r.dir, Device: r.id.Dev, Inode: r.id.Ino, Upper: r.changed(), Work: filepath.Join(r.home, workName),
+		Lower: r.dir, Device: r.id.Dev, Inode: r.id.Ino, Upper: r.changed(), Work: filepath.Join(r.layerDir, workName),
 	}
 }
 
@@ -363,12 +364,12 @@ func (r *running) seal(ctx context.Context, status int) error {
 	}
 	_ = removeAll(inside(r.place, workName))
 	sealed, err := r.app.sealLayer(ctx, r.opts, r.claims, r.upper, r.changed(), r.layer)
-	fields := map[string]any{"changes": nil, "layer": jsonText(r.home), "ok": true, "run_dir": nil, "status": status}
+	fields := map[string]any{"changes": nil, "layer": jsonText(r.layerDir), "ok": true, "run_dir": nil, "status": status}
 	switch {
 	case errors.Is(err, bundle.ErrUnchanged):
 		r.app.say("nothing to seal: the command changed nothing in %q", r.dir)
 		if r.keep {
-			r.app.tell("what it wrote is kept in %q", r.home)
+			r.app.tell("what it wrote is kept in %q", r.layerDir)
 		} else if err := r.remove(); err != nil {
 			return &runError{status: statusRunFailed, err: err}
 		} else {
@@ -382,8 +383,8 @@ func (r *running) seal(ctx context.Context, status int) error {
 		for name, value := range sealed.fields() {
 			fields[name] = value
 		}
-		r.app.say("when it is not needed any more: rm -rf %s", shellQuote(r.home))
 		r.app.tell("to look at it: %s", r.app.commandLine("review", "--restore-root", r.dir, sealed.runDir))
+		r.app.say("when it is not needed any more: rm -rf %s", shellQuote(r.layerDir))
 	}
 	if r.app.json {
 		if err := r.app.result("", fields); err != nil {
@@ -409,7 +410,7 @@ func (r *running) failed(err error) error {
 	if form, is := errors.AsType[*bundle.FormError](err); is {
 		words = append(words, "--exclude", patternOf(form.Path))
 	}
-	return &runError{status: statusRunFailed, layer: r.home, retry: r.app.commandLine(words...), err: err}
+	return &runError{status: statusRunFailed, layer: r.layerDir, retry: r.app.commandLine(words...), err: err}
 }
 
 // checkPlace is an error where the command has put something else in the place of the layer, or the
@@ -456,7 +457,7 @@ func (r *running) remove() error {
 		}
 	}
 	if err == nil {
-		err = os.Remove(r.home)
+		err = os.Remove(r.layerDir)
 	}
 	if err != nil {
 		return fmt.Errorf("the layer is still there: %w", err)

@@ -44,7 +44,7 @@ func asRunners(t *testing.T, name string, test func(r *runner)) {
 func newRunner(t *testing.T, uid int, name string) *runner {
 	t.Helper()
 	if _, _, status := spectrum(t, "run", "--base", t.TempDir(), "--", "true"); status == statusUnavailable {
-		t.Skip("no overlay can be had here")
+		t.Skip("cannot mount an overlay here")
 	}
 	program, err := exec.LookPath("spectrum")
 	if err != nil {
@@ -303,7 +303,7 @@ func TestRunLastLines(t *testing.T) {
 	r.spectrum(0, "run", "--", "sh", "-ec", "echo x > new; chmod 400 new")
 	lines := strings.Split(strings.TrimSpace(r.errs), "\n")
 	last := lines[len(lines)-2:]
-	if !strings.HasPrefix(last[0], "when it is not needed any more: rm -rf /") || !strings.HasPrefix(last[1], "to look at it: spectrum review --restore-root ") {
+	if !strings.HasPrefix(last[0], "to look at it: spectrum review --restore-root ") || !strings.HasPrefix(last[1], "when it is not needed any more: rm -rf /") {
 		t.Errorf("%q", last)
 	}
 }

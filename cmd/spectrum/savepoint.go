@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -25,18 +25,18 @@ import (
 func newSavepoint(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "savepoint",
-		Short: "the savepoints: what each commit has left, signed",
-		Long: `savepoint reads the savepoints in the state directory. Each is a signed bundle
-over the files that a commit has restored, with the Restore Commit Report beside
-it, and names the savepoint before it, so that those of one restore root form a
-chain. A savepoint that was changed, moved, or taken out from between others is
-found. Somebody who may write the state directory can also take away the newest:
-compare with an ID that "savepoint list" printed before.`,
+		Short: "list, show and verify savepoints: the signed record of each commit",
+		Long: `savepoint reads the savepoints in the state directory. Each commit leaves one: a
+signed bundle over the files that it restored, with the Restore Commit Report. It
+names the savepoint before it, so the savepoints of a restore root form a chain,
+and a savepoint that was changed, moved or removed from the middle is detected.
+A user who can write to the state directory can remove the newest one unnoticed:
+compare with an ID that "savepoint list" printed earlier.`,
 	}
 	cmd.AddCommand(newSavepointVerify(app),
 		&cobra.Command{
 			Use:   "list [RESTORE_ROOT]",
-			Short: "list the savepoints of a restore root, or of all, the oldest first",
+			Short: "list the savepoints of a restore root, or of all, oldest first",
 			Args:  atMost(1),
 			RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(listSavepoints(args)) },
 		},
@@ -47,7 +47,7 @@ compare with an ID that "savepoint list" printed before.`,
 func newSavepointShow(app *app) *cobra.Command {
 	var opts paged
 	cmd := &cobra.Command{
-		Use:   "show ID|latest",
+		Use:   "show ID|latest [RESTORE_ROOT]",
 		Short: "print the Restore Commit Report of a savepoint",
 		Args:  exactly(1),
 		RunE:  func(_ *cobra.Command, args []string) error { return app.withSavepoints(showSavepoint(args[0], opts)) },
@@ -59,52 +59,59 @@ func newSavepointShow(app *app) *cobra.Command {
 func newSavepointVerify(app *app) *cobra.Command {
 	var v savepointVerify
 	cmd := &cobra.Command{
-		Use:   "verify [RESTORE_ROOT] ID|latest",
-		Short: "verify a savepoint and its chain, and find what has changed since",
-		Long: `verify checks the signatures of the savepoint's whole chain, then compares each
-file of the savepoint with what the restore root holds now. "latest" is the newest
-savepoint of RESTORE_ROOT, which need not be named when there is one root only, or in
-a directory of it. With an ID, RESTORE_ROOT is another directory to compare with;
---restore-root is the same. The exit status is 0 when nothing has changed, else 1.`,
+		Use:   "verify ID|latest [RESTORE_ROOT]",
+		Short: "verify a savepoint and its chain, and list what has changed since",
+		Long: `verify checks the signatures of the whole chain of a savepoint, and compares each
+file of the savepoint with the restore root. "latest" is the newest savepoint of
+RESTORE_ROOT, which is optional if there is only one root, or in a directory of it.
+With an ID, RESTORE_ROOT (or --restore-root) is another directory to compare with.
+The earlier order, RESTORE_ROOT first, is also accepted. The exit status is 0 if
+nothing has changed, and 1 otherwise.`,
 		Args: between(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 && v.root != "" {
-				return usage(cmd, "give the restore root once: as an argument or with --restore-root")
+			if err := noEmptyArgument(cmd, args); err != nil {
+				return err
 			}
+			v.id = args[0]
 			if len(args) > 1 {
-				v.root = args[0]
+				if v.root != "" {
+					return rootOnce(cmd)
+				}
+				var err error
+				if v.id, v.root, err = idAndRoot(cmd, args); err != nil {
+					return err
+				}
 			}
-			v.id = args[len(args)-1]
-			return app.withSavepoints(func(s *savepointShelf) error { return v.run(cmd, s) })
+			return app.withSavepoints(func(s *savepointCommand) error { return v.run(cmd, s) })
 		},
 	}
 	cmd.Flags().StringVar(&v.root, "restore-root", "", "the `directory` to compare with")
 	return cmd
 }
 
-// savepointShelf is the store of savepoints with what the commands need.
-type savepointShelf struct {
+// savepointCommand is the store of savepoints with what the commands need.
+type savepointCommand struct {
 	*app
 	state *statedir.Dir
 	store *savepoint.Store
 }
 
 // withSavepoints runs do with the savepoints of the state directory.
-func (a *app) withSavepoints(do func(*savepointShelf) error) error {
+func (a *app) withSavepoints(do func(*savepointCommand) error) error {
 	state, err := a.openState()
 	if err != nil {
 		return err
 	}
 	defer state.Close()
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	return savepointError(do(&savepointShelf{a, state, store}))
+	return savepointError(do(&savepointCommand{a, state, store}))
 }
 
-// savepointError gives what package savepoint says its code.
+// savepointError adds its code to an error of package savepoint.
 func savepointError(err error) error {
 	var damage *savepoint.DamageError
 	var halt *staging.HaltError
@@ -113,11 +120,11 @@ func savepointError(err error) error {
 	if errors.As(err, &coded) || !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
 		return err
 	}
-	const hint = "look into who may write the state directory, and keep the savepoints as they are"
+	const hint = "check which users can write the state directory, and keep the savepoints as they are"
 	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(damage.RunDir)}, err: err, hint: hint}
 }
 
-// cannotRead says whether it is the machine that failed, and not the savepoint.
+// cannotRead reports whether the machine failed, and not the savepoint.
 func cannotRead(err error) bool {
 	var errno syscall.Errno
 	forms := []syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP}
@@ -131,7 +138,7 @@ func rootArg(path string) (string, error) {
 }
 
 // find finds a savepoint by its ID or by that of its commit.
-func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
+func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 	if id == latest {
 		all, err := s.store.List("")
 		if err != nil {
@@ -170,6 +177,28 @@ func (s *savepointShelf) find(id string) (savepoint.Savepoint, error) {
 	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), listsSavepoints)
 }
 
+// findUndone is find for a look: a savepoint whose commit was undone is found too, and named as that.
+func (s *savepointCommand) findUndone(id string) (savepoint.Savepoint, error) {
+	sp, err := s.find(id)
+	if err == nil || id == latest {
+		return sp, err
+	}
+	all, failed := s.store.Survey("")
+	if failed != nil || slices.ContainsFunc(all.Standing, func(sp savepoint.Savepoint) bool { return isNamed(sp, id) }) {
+		return sp, err
+	}
+	found := slices.DeleteFunc(all.Retired, func(sp savepoint.Savepoint) bool { return !isNamed(sp, id) })
+	if len(found) != 1 {
+		return sp, err
+	}
+	if other := s.checkRoot(s.state, "savepoint "+found[0].ID(), found[0].Root()); other != nil {
+		return sp, other
+	}
+	undone := alreadyUndone(s.state, found[0])
+	s.tell("spectrum: %s", oneLine(undone.Error()))
+	return found[0], nil
+}
+
 // listsSavepoints is the next step for an operator without the ID of a savepoint.
 const listsSavepoints = "\"spectrum savepoint list\" lists the IDs of savepoints, and \"spectrum log\" those of commits"
 
@@ -188,8 +217,8 @@ func isNamed(sp savepoint.Savepoint, id string) bool {
 	return len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id))
 }
 
-func listSavepoints(args []string) func(*savepointShelf) error {
-	return func(s *savepointShelf) (err error) {
+func listSavepoints(args []string) func(*savepointCommand) error {
+	return func(s *savepointCommand) (err error) {
 		root := ""
 		if len(args) > 0 {
 			if root, err = rootArg(args[0]); err == nil {
@@ -213,7 +242,7 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 		all := found.Standing
 		slices.SortStableFunc(all, func(a, b savepoint.Savepoint) int { return strings.Compare(a.Root(), b.Root()) })
 		if len(all) == 0 && root != "" {
-			if err := notKnown(root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
+			if err := notKnown(s.state, root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
 				return err
 			}
 			s.say("no savepoints of %q; every commit there makes one", root)
@@ -239,15 +268,15 @@ func listSavepoints(args []string) func(*savepointShelf) error {
 		first := found.Damaged[0]
 		return &codedError{
 			code: codeInvalid, details: map[string]any{"damaged": damaged, "run_dir": jsonText(first.RunDir), "savepoints": records}, err: first,
-			hint: "look into who may write the state directory, and keep the savepoints as they are; the others are listed, and can be undone",
+			hint: "check which users can write the state directory, and keep the savepoints as they are; the others are listed, and can be undone",
 		}
 	}
 }
 
 // showSavepoint prints the report as it was signed, byte for byte.
-func showSavepoint(id string, opts paged) func(*savepointShelf) error {
-	return func(s *savepointShelf) error {
-		sp, err := s.find(id)
+func showSavepoint(id string, opts paged) func(*savepointCommand) error {
+	return func(s *savepointCommand) error {
+		sp, err := s.findUndone(id)
 		if err != nil {
 			return err
 		}
@@ -265,7 +294,7 @@ func showSavepoint(id string, opts paged) func(*savepointShelf) error {
 // savepointVerify is one call of the command.
 type savepointVerify struct{ id, root string }
 
-func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
+func (v savepointVerify) run(cmd *cobra.Command, s *savepointCommand) error {
 	if v.root != "" {
 		root, err := rootArg(v.root)
 		if err != nil {
@@ -300,7 +329,7 @@ func (v savepointVerify) run(cmd *cobra.Command, s *savepointShelf) error {
 }
 
 // find finds the savepoint that was named.
-func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.Savepoint, error) {
+func (v savepointVerify) find(cmd *cobra.Command, s *savepointCommand) (savepoint.Savepoint, error) {
 	if v.id != latest {
 		return s.find(v.id)
 	}
@@ -323,7 +352,7 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointShelf) (savepoint.
 	return last, nil
 }
 
-func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, root string) (real string, _ []savepoint.Drift, err error) {
+func (s *savepointCommand) compare(ctx context.Context, sp savepoint.Savepoint, root string) (real string, _ []savepoint.Drift, err error) {
 	dir, err := pathsafe.OpenRoot(root)
 	if err != nil {
 		return "", nil, refusedHint(fmt.Errorf("restore root: %w", err), "name where the files are with --restore-root DIR")
@@ -340,7 +369,7 @@ func (s *savepointShelf) compare(ctx context.Context, sp savepoint.Savepoint, ro
 }
 
 // report prints what has drifted, or that nothing has.
-func (s *savepointShelf) report(sp savepoint.Savepoint, root string, drifts []savepoint.Drift) error {
+func (s *savepointCommand) report(sp savepoint.Savepoint, root string, drifts []savepoint.Drift) error {
 	total := len(drifts)
 	drifts = slices.DeleteFunc(drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
 	if len(drifts) == 0 {
@@ -370,7 +399,7 @@ func drifted(id, root string, drifts []savepoint.Drift, total int) error {
 	}
 	return &codedError{
 		code: codeDrifted, details: map[string]any{"files": files, "id": id, "restore_root": jsonText(root), "total": total},
-		err:  fmt.Errorf("%s in %q %s not what the savepoint says", words.Of(len(drifts), total, "file"), root, areOf(total)),
+		err:  fmt.Errorf("%s in %q %s not what the savepoint says", words.Of(len(drifts), total, "file"), root, areOf(len(drifts))),
 		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", id[:shortest]),
 	}
 }

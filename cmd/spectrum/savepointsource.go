@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/trust"
@@ -17,24 +22,48 @@ import (
 
 // openSavepoint opens the savepoint that was named as a candidate.
 func (a *app) openSavepoint(ctx context.Context, state *statedir.Dir, opts previewOptions) (*candidate, error) {
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	sp, err := (&savepointShelf{a, state, store}).find(opts.savepoint)
+	sp, err := (&savepointCommand{a, state, store}).find(opts.savepoint)
+	if err != nil && opts.savepoint == latest && strings.Contains(err.Error(), "several restore roots") {
+		err = refusedHint(err, "name the savepoint by an ID of \"spectrum savepoint list\", or run this in a directory of its restore root")
+	}
 	if err != nil {
 		return nil, savepointError(err)
+	}
+	if err := isOfItself(state, sp, opts); err != nil {
+		return nil, err
 	}
 	root, err := state.RootPath(sp.Root())
 	if err != nil {
 		return nil, err
 	}
-	return reopen(ctx, preview.Origin{ProjectRoot: root, RunDirs: []string{sp.RunDir()}, RestoreRoot: opts.restoreRoot, Savepoint: sp.ID()})
+	return a.reopen(ctx, preview.Origin{ProjectRoot: root, RunDirs: []string{sp.RunDir()}, RestoreRoot: opts.restoreRoot, Savepoint: sp.ID()})
+}
+
+// isOfItself rejects the restore of a savepoint into the restore root that has its files.
+func isOfItself(state *statedir.Dir, sp savepoint.Savepoint, opts previewOptions) error {
+	if opts.replace || !filepath.IsAbs(opts.restoreRoot) || !isDir(opts.restoreRoot) {
+		return nil
+	}
+	name, err := nameOfRoot(state, action.RootPath(opts.restoreRoot), true)
+	if err != nil || name != sp.Root() {
+		return nil //nolint:nilerr // the restore says it
+	}
+	return refusedHint(fmt.Errorf("nothing to do: savepoint %s is of this restore root, and its files are those in it", sp.ID()[:shortest]),
+		fmt.Sprintf("\"spectrum savepoint verify %s\" names those that have changed since; \"spectrum snapshot list %s\" lists what keeps earlier contents; to restore them elsewhere, name another restore root",
+			sp.ID()[:shortest], shellQuote(opts.restoreRoot)))
 }
 
 // savepointHint adds the next step to the rejection of a savepoint.
 func (c *candidate) savepointHint(err error) error {
+	var failed *restore.Failure
+	if errors.As(err, &failed) && strings.HasPrefix(string(failed.Code), "RESTORE_TARGET_") {
+		return err // it is about the restore root
+	}
 	if id := c.origin.Savepoint; id != "" {
 		return refusedHint(err, fmt.Sprintf("the files of a savepoint are those in its restore root: \"spectrum savepoint verify %s\" names those that have changed since; \"spectrum snapshot list %s\" lists what keeps earlier contents",
 			id[:shortest], shellQuote(c.origin.ProjectRoot)))
@@ -42,14 +71,24 @@ func (c *candidate) savepointHint(err error) error {
 	return err
 }
 
-// trustIn returns whom the operator trusts with a candidate. For a savepoint of this host that is
-// its own key too, as long as nobody speaks against the validators of what was restored then.
+// unpinnedHint names the validator to pin if a savepoint is rejected because of the signer of its
+// files.
+func (c *candidate) unpinnedHint(err error) error {
+	if c.unpinned.ValidatorID == "" {
+		return err
+	}
+	return refusedHint(err, fmt.Sprintf("this host has signed the savepoint, and validator %[1]s what it is of (run %[2]q), which is not pinned: if you trust that one, run \"spectrum trust add %[1]s\", then this again",
+		c.unpinned.ValidatorID, c.unpinned.RunID))
+}
+
+// trustIn returns the trust policy for a candidate. For a savepoint of this host it includes the
+// host's own key, unless a validator of the restored files is rejected.
 func (c *candidate) trustIn(state *statedir.Dir) (trust.Policy, error) {
 	policy, err := loadTrust(state)
 	if err != nil || c.origin.Savepoint == "" {
 		return policy, err
 	}
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return trust.Policy{}, err
 	}
@@ -64,7 +103,7 @@ func (c *candidate) trustIn(state *statedir.Dir) (trust.Policy, error) {
 	}
 	signed, err := signersOf(state, store, sp, nil)
 	if err != nil {
-		return policy, nil // who signed what was restored is not known, so the key of the host counts as any other
+		return policy, nil // the signers of the restored files are unknown, so the host's key counts as any other
 	}
 	for _, run := range signed {
 		switch policy.Of(run.ValidatorID) {
@@ -72,13 +111,14 @@ func (c *candidate) trustIn(state *statedir.Dir) (trust.Policy, error) {
 			of := fmt.Sprintf("run %q, which savepoint %s is of,", run.RunID, sp.ID()[:shortest])
 			return trust.Policy{}, &notTrustedError{of, run.ValidatorID, trust.Revoked, policy.Reason(run.ValidatorID)}
 		case trust.Unpinned:
+			c.unpinned = run
 			return policy, nil
 		}
 	}
 	return policy.WithOwn(host), nil
 }
 
-// signersOf returns the runs, and who signed them, that a savepoint goes back to: through the
+// signersOf returns the runs that a savepoint goes back to, with their signers: through the
 // savepoints that were restored in between.
 func signersOf(state *statedir.Dir, store *savepoint.Store, sp savepoint.Savepoint, seen []string) ([]preview.Signed, error) {
 	const deepest = 100
@@ -87,6 +127,9 @@ func signersOf(state *statedir.Dir, store *savepoint.Store, sp savepoint.Savepoi
 	}
 	id := sp.Said("preview_id")
 	raw, err := state.LoadPreview(id)
+	if errors.Is(err, fs.ErrNotExist) && len(sp.Texts(action.Signers)) > 0 {
+		return signersIn(state, store, sp, seen)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,4 +146,19 @@ func signersOf(state *statedir.Dir, store *savepoint.Store, sp savepoint.Savepoi
 		return nil, err
 	}
 	return signersOf(state, store, before, append(seen, source))
+}
+
+// signersIn is signersOf by what the savepoint itself has signed, where the record of the preview is
+// gone.
+func signersIn(state *statedir.Dir, store *savepoint.Store, sp savepoint.Savepoint, seen []string) ([]preview.Signed, error) {
+	var all []preview.Signed
+	for _, text := range sp.Texts(action.Signers) {
+		validator, run, _ := strings.Cut(text, " ")
+		all = append(all, preview.Signed{RunID: run, ValidatorID: validator})
+	}
+	source := sp.Said(action.SourceID)
+	if before, err := store.Find(source); err == nil && before.ID() == source {
+		return signersOf(state, store, before, append(seen, source))
+	}
+	return all, nil
 }

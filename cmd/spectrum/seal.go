@@ -43,59 +43,58 @@ func newSeal(app *app) *cobra.Command {
 	var opts sealOptions
 	cmd := &cobra.Command{
 		Use:   "seal [--run-dir DIR | --task NAME] OUTPUT... | --base DIR [OUTPUT...] | --base-git[=REV] [OUTPUT...] | --base-run RUN_DIR [OUTPUT...] | --upper DIR --lower DIR",
-		Short: "make a signed bundle of files or directories under the project root",
-		Long: `seal hashes files and directories under the project root, and signs what it
-found as a run directory. The project root itself can be named, as "." in it.
+		Short: "sign files or directories of a project as a bundle",
+		Long: `seal hashes files and directories of a project and signs the result as a run
+directory. To seal the whole project, give "." in its root.
 
-Without --run-dir the run directory is a new one in CONTRACTS/_runs of the project,
-named by the time and --task, and its path is the result on stdout; the project is
---project-root, or the nearest directory at or above this one that has such a
-directory, or this one. With --run-dir, which must be new or empty, the result is
-the bundle root. Without --key the key is key.pem in the state directory, which is
-made when it is missing.
+Without --run-dir, seal makes a new run directory in CONTRACTS/_runs of the
+project, named by the time and --task, and prints its path on stdout. The project
+is --project-root, or the nearest directory, from the working directory upwards,
+that has CONTRACTS/_runs, or the working directory. With --run-dir, which must be
+new or empty, it prints the bundle root. The default key is key.pem in the state
+directory; it is made if it does not exist.
 
-Beneath a directory these are left out, and named on stderr: .git, CONTRACTS/_runs
-and LAW/CONTRACTS/_runs, names that a restore keeps for itself, the key, the state
-directory, and what --exclude or a file .spectrumignore leaves out, both in the
-syntax of gitignore. What is named itself is sealed. Only regular files can be
-sealed: links, FIFOs, sockets and devices are an error, unless --skip-special leaves
-them out.
+In a directory, seal leaves out and names on stderr: .git, CONTRACTS/_runs and
+LAW/CONTRACTS/_runs, names that restores reserve, the key, the state directory, and
+what --exclude or .spectrumignore matches (gitignore syntax). An output that you
+name is always sealed. Only regular files can be sealed: links, FIFOs, sockets and
+devices are errors, unless --skip-special leaves them out.
 
-With --base DIR the bundle is a change set: DIR is what the project was before, such
-as a copy of it, not a directory that the project is in, and is compared with the outputs (default: the whole project). What
-is new or changed is sealed, what is only in DIR is removed by a restore, and what
-stays the same is left alone. A preview then needs no --replace: what it finds as it
-is in DIR is replaced or removed, anything else has diverged and is left out. What is
-left out of the seal is not compared. A file that became a directory or a link, or
-the reverse, and a link that was removed, have no form and are an error.
---upper DIR --lower DIR is the same for an overlay that another program has mounted:
---upper is its upper layer, in which whiteouts and opaque directories are removals, and
-is the project, with the run directories in it. It must not be mounted any more. Layers in
-which directories were renamed (redirect_dir) or files have no content (metacopy) are an
-error.
---base-run RUN_DIR is the same with the signed outputs of a run in the place of a
-directory; whether a file is executable is not compared then.
---base-git is the same with a commit of the git repository that the project is in,
-HEAD or that of --base-git=REV, as a checkout would have it. What git ignores, other
-repositories in it and submodules are left out too, and named. No program that the
-repository's configuration names is run, and nothing beneath .git is written.
+With --base DIR the bundle is a change set. DIR holds the project as it was before,
+for example a copy; the project must not be inside it. seal compares the outputs
+(default: the whole project) with DIR. It seals new and changed files, and records
+files that are only in DIR as removals. A preview then requires no --replace: a
+restore replaces or removes files that are as in DIR; other files have diverged and
+are left out. Paths that seal leaves out are not compared. seal rejects a file that
+became a directory or a link, or the reverse, and a removed link.
 
-What --agent, --scope and --constraint say is signed with it, and every preview
-shows it. It approves nothing. A pattern like notes/ is everything beneath a
-directory, notes/*.md the files in it; where several fit, the more specific one
-decides. A pattern that fits no output puts the candidate in quarantine.`,
+--base-run RUN_DIR compares with the signed outputs of a run, and ignores whether
+files are executable. --base-git compares with a commit of the project's git
+repository as a checkout would have it: HEAD, or REV in --base-git=REV. Ignored
+files, nested repositories and submodules are left out and named. seal runs no
+program that the repository configures, and writes nothing below .git.
+
+--upper DIR --lower DIR compares the upper layer of an overlay, which is the
+project and has the run directories, with the lower one. Whiteouts and opaque
+directories are removals. The overlay must be unmounted. Layers with renamed
+directories (redirect_dir) or files without content (metacopy) are rejected.
+
+--agent, --scope and --constraint are signed and shown by every preview; they
+approve nothing. The pattern notes/ matches everything in a directory, notes/*.md
+the files in it; the most specific pattern applies. A pattern that matches no
+output puts the candidate in quarantine.`,
 		Args: func(cmd *cobra.Command, args []string) error { return opts.check(cmd, args) },
 		RunE: func(cmd *cobra.Command, outputs []string) error {
 			return runSeal(cmd, app, opts, outputs)
 		},
 	}
-	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "run `directory` to make (default: a new one in CONTRACTS/_runs of the project)")
-	cmd.Flags().StringVar(&opts.base, "base", "", "seal only what has changed since the project was as in this `directory`")
-	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only what has changed since the outputs of this `run directory` were signed")
-	cmd.Flags().StringVar(&opts.baseGit, "base-git", "", "seal only what has changed since this `revision` of the git repository (without one: HEAD)")
+	cmd.Flags().StringVar(&opts.runDir, "run-dir", "", "new run `directory` (default: one in CONTRACTS/_runs of the project)")
+	cmd.Flags().StringVar(&opts.base, "base", "", "seal only changes since the copy of the project in this `directory`")
+	cmd.Flags().StringVar(&opts.baseRun, "base-run", "", "seal only changes since this `run directory` was signed")
+	cmd.Flags().StringVar(&opts.baseGit, "base-git", "", "seal only changes since this `revision` of the git repository (HEAD if none is given)")
 	cmd.Flags().Lookup("base-git").NoOptDefVal = gitbase.Head
-	cmd.Flags().StringVar(&opts.upper, "upper", "", "seal what is in this upper `directory` of an overlay, which is the project then")
-	cmd.Flags().StringVar(&opts.lower, "lower", "", "`directory` that was beneath --upper")
+	cmd.Flags().StringVar(&opts.upper, "upper", "", "seal the changes in this upper `directory` of an overlay, which is the project")
+	cmd.Flags().StringVar(&opts.lower, "lower", "", "lower `directory` of the overlay of --upper")
 	opts.sharedFlags(cmd)
 	return cmd
 }
@@ -123,13 +122,13 @@ func (o *sealOptions) check(cmd *cobra.Command, args []string) error {
 
 // sharedFlags are those of whatever seals.
 func (o *sealOptions) sharedFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.task, "task", "", "`name` of the task, for the name of the run directory")
-	cmd.Flags().StringVar(&o.key, "key", "", "key `file` (default: key.pem in the state directory, made when it is missing)")
+	cmd.Flags().StringVar(&o.task, "task", "", "`name` of the task, used in the name of the run directory")
+	cmd.Flags().StringVar(&o.key, "key", "", "key `file` (default: key.pem in the state directory, made if it does not exist)")
 	cmd.Flags().StringArrayVar(&o.inputs, "input", nil, "`reference` to an input, for TASK_SPEC.json; may be repeated")
-	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that the run is of; its identity layer is for this agent only")
+	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent of the run; its identity layer is for this agent only")
 	cmd.Flags().StringArrayVar(&o.scopes, "scope", nil, "restore scope of outputs, as `PATTERN=SCOPE`; may be repeated (default: project_state)")
-	cmd.Flags().StringArrayVar(&o.constraints, "constraint", nil, "what else is said of the run, as `NAME=TEXT`, like title=... or artifact_status=...; may be repeated")
-	cmd.Flags().StringArrayVar(&o.exclude, "exclude", nil, "`pattern` of what to leave out, as in .gitignore; may be repeated")
+	cmd.Flags().StringArrayVar(&o.constraints, "constraint", nil, "other signed facts of the run, as `NAME=TEXT`, such as title=...; may be repeated")
+	cmd.Flags().StringArrayVar(&o.exclude, "exclude", nil, "`pattern` of files to leave out, as in .gitignore; may be repeated")
 	cmd.Flags().BoolVar(&o.skipSpecial, "skip-special", false, "leave out links, FIFOs, sockets and devices")
 }
 
@@ -158,12 +157,12 @@ func (o *sealOptions) sharedWords() (words []string) {
 	return words
 }
 
-// claims are the constraints of TASK_SPEC.json: what the signer says of the run.
+// claims are the constraints of TASK_SPEC.json: the signer's statements about the run.
 func (o *sealOptions) claims(cmd *cobra.Command) (map[string]any, error) {
 	claims := map[string]any{}
 	for _, text := range o.constraints {
 		name, value, ok := strings.Cut(text, "=")
-		if _, double := claims[name]; !ok || name == "" || name == scope.Member || name == scope.Exact || name == bundle.ChangesMember || double {
+		if _, double := claims[name]; !ok || name == "" || name == scope.Member || name == scope.Exact || name == bundle.ChangesMember || name == bundle.BlocksMember || double {
 			return nil, usage(cmd, "--constraint %q is not one text under a name of its own", text)
 		}
 		claims[name] = value
@@ -238,7 +237,7 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 		another = func() string { sealed.runDir = freeRunDir(root, time.Now(), opts.task); return sealed.runDir }
 	}
 	sealed.Sealed, err = bundle.Seal(cmd.Context(), bundle.SealOptions{
-		Project: project, RunDir: runDir, Another: another, Outputs: paths, Base: base.dir, BaseList: base.list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
+		Project: project, Blocks: true, RunDir: runDir, Another: another, Outputs: paths, Base: base.dir, BaseList: base.list, Inputs: opts.inputs, Constraints: claims, Key: key, BuildID: buildID(),
 		Exclude: opts.exclude, SkipSpecial: opts.skipSpecial, Private: base.private, Restricted: app.restricted(claims), LeftOut: func(groups []bundle.LeftOut) { sealed.left = groups }, Leave: base.git.Leave,
 		Listed: func(files int, bytes int64) { bar.begin("sealing", files, bytes) }, Hashed: bar.add,
 	})
@@ -250,6 +249,9 @@ func runSeal(cmd *cobra.Command, app *app, opts sealOptions, outputs []string) e
 	}
 	app.noteCandidate(&sealed, base.over())
 	sealed.say(app)
+	if over := base.over(); over != "" {
+		app.say("to look at it: %s", app.reviewLine(sealed.runDir, over))
+	}
 	return sealed.result(app, base.fields())
 }
 
@@ -262,7 +264,7 @@ type sealedRun struct {
 	isFound     bool // the run directory was not named
 }
 
-// say prints what was sealed, for people.
+// say prints what was sealed.
 func (s *sealedRun) say(a *app) {
 	a.say("sealed %s, %s, as %q", numberOf(s.Files, "file"), bytesText(s.Bytes), s.runDir)
 	if s.isChangeSet {
@@ -362,9 +364,8 @@ func buildID() string {
 	return "file:" + programHash()
 }
 
-// programHash is a hash of the note by which the Go toolchain tells builds apart,
-// which it computes from the content of the program: reading all of that would be
-// the longest part of a small commit.
+// programHash returns a hash of the build ID of the Go toolchain, which depends on the content of
+// the program: reading the whole program would be the longest part of a small commit.
 func programHash() string {
 	program, err := elf.Open("/proc/self/exe")
 	if err != nil {

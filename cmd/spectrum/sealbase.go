@@ -133,13 +133,13 @@ func signedBy(ctx context.Context, path, sealed string) (*bundle.BaseList, error
 	return list, nil
 }
 
-// restricted returns whether a preview leaves out a file of a name until it is asked for, be it since
-// the name is restricted or by the scope that is declared.
+// restricted reports whether a preview proposes a file only on request, because of its name or of
+// its declared scope.
 func (a *app) restricted(claims map[string]any) func(path string) bool {
 	var scopes scope.Map
 	if raw, err := canonjson.Marshal(claims); err == nil {
 		if value, err := canonjson.Parse(raw); err == nil {
-			scopes, _ = scope.ParseMap(value) // what is wrong with it a preview says
+			scopes, _ = scope.ParseMap(value) // a preview reports the error
 		}
 	}
 	secrets := a.secrets()
@@ -150,8 +150,8 @@ func (a *app) restricted(claims map[string]any) func(path string) bool {
 	}
 }
 
-// appendBeneath appends a path as one beneath a project root, where it is, and where the link is that
-// leads to it: the base of a change set is no part of it.
+// appendBeneath appends a path relative to a project root, and the path of a link that leads to it:
+// the base of a change set has neither.
 func appendBeneath(private []string, root, path string) []string {
 	realRoot, err := realPath(root)
 	if err != nil {
@@ -173,7 +173,7 @@ func appendBeneath(private []string, root, path string) []string {
 	return private
 }
 
-// changedText says what a change set is about.
+// changedText describes a change set.
 func changedText(n bundle.Counts) string {
 	text := fmt.Sprintf("%s new, %s changed, %s removed", number(n.New), number(n.Changed), number(n.Removed))
 	if n.Carried > 0 {

@@ -15,8 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// This file is what "spectrum seal" takes where it is not told: the project, the run
-// directory and the key.
+// This file has the defaults of "spectrum seal": the project, the run directory and the key.
 
 // taskName is what --task takes: it becomes a part of a name.
 var taskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
@@ -47,11 +46,11 @@ func (a *app) sealRoots(cmd *cobra.Command, opts sealOptions) (root, dir string,
 }
 
 // runsDirs are where the run directories of a project can be.
-var runsDirs = []string{"CONTRACTS/_runs", "LAW/CONTRACTS/_runs"}
+var runsDirs = bundle.RunsDirs()
 
-// projectAt returns the nearest directory at or above a path that has run directories, or
-// the path. One above counts only where those belong to this user: anybody can make some in
-// a directory like /tmp.
+// projectAt returns the nearest directory at or above a path that has run directories, or the path.
+// A directory above counts only if its runs belong to this user: other users can make some in a
+// directory like /tmp.
 func projectAt(path string) string {
 	for dir := path; ; dir = filepath.Dir(dir) {
 		for _, runs := range runsDirs {
@@ -92,7 +91,7 @@ func freeRunDir(root string, now time.Time, task string) string {
 
 // isThere reports whether something is at a path.
 func isThere(path string) bool {
-	way, err := pathsafe.WayTo(path)
+	way, err := pathsafe.WayFrom(path)
 	return err == nil && !way.Missing
 }
 

@@ -60,7 +60,7 @@ func gitError(root string, err error) error {
 	case isRevision:
 		hint = "name a commit, branch or tag: --base-git=REV"
 	case isMissing:
-		hint = fmt.Sprintf("nothing is fetched while sealing; have git fetch it: git cat-file -e %s", missing.Object)
+		hint = fmt.Sprintf("sealing does not fetch; let git fetch it: git cat-file -e %s", missing.Object)
 	}
 	return refusedHint(fmt.Errorf("base: %w", err), hint)
 }

@@ -8,28 +8,35 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// saySigned says of each run who signed it, and how he stands with the operator. Nothing is
-// made for that: a state directory that is not there has nobody pinned.
-func (a *app) saySigned(bundles iter.Seq[*verify.Bundle]) {
+// saySigned prints the signer of each verified run, and its trust state. It makes no state directory;
+// without one no validator is pinned.
+func (a *app) saySigned(bundles []*verify.Bundle) {
 	if a.quiet {
 		return
 	}
-	for b := range bundles {
+	for _, b := range bundles {
 		var bytes int64
 		for o := range b.Outputs() {
 			bytes += o.Size()
 		}
-		a.say("%s: %s, %s, signed by %s", preview.RunText(b), numberOf(b.Len(), "file"), bytesText(bytes), a.signers(slices.Values([]*verify.Bundle{b})))
+		a.sayRun(b, bytesText(bytes))
 	}
 }
 
-// signers names who signed some runs, each once, with how he stands with the operator.
-func (a *app) signers(bundles iter.Seq[*verify.Bundle]) string {
+// sayRun prints the signer of a run, and how much of it there is, or was checked.
+func (a *app) sayRun(b view.Signed, amount string) {
+	one := func(yield func(view.Signed) bool) { yield(b) }
+	a.say("%s: %s, %s, signed by %s", preview.RunText(b), numberOf(b.Len(), "file"), amount, a.signers(one))
+}
+
+// signers names the signers of some runs, each once, with their trust states.
+func (a *app) signers(bundles iter.Seq[view.Signed]) string {
 	path, err := a.statePath()
 	var policy trust.Policy
 	if err == nil {
@@ -56,7 +63,7 @@ func (a *app) signers(bundles iter.Seq[*verify.Bundle]) string {
 // required.
 type notTrustedError struct {
 	run, validator string
-	standing       trust.Standing
+	standing       trust.Status
 	reason         string // why it was revoked
 }
 
@@ -95,8 +102,8 @@ func (e *notTrustedError) hints() []string {
 	return []string{trustHint(e.validator)}
 }
 
-// requireTrusted is an error unless every run is signed by a pinned validator. One that is
-// revoked comes first.
+// requireTrusted returns an error unless every run is signed by a pinned validator. A revoked one
+// is reported first.
 func (a *app) requireTrusted(bundles []*verify.Bundle) error {
 	state, err := a.openState()
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -22,11 +23,11 @@ import (
 func newSnapshot(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
-		Short: "snapshots of restore roots: take, verify, restore, prune",
-		Long: `snapshot keeps the states of restore roots in the state directory. Each content is
-kept once, whatever snapshots it is in, and what has not changed since the last
-snapshot of a root is not read again. Before every commit, rollback and restore of
-a snapshot one is taken of what that can change; nothing skips it.`,
+		Short: "take, list, verify, restore and prune snapshots of restore roots",
+		Long: `snapshot saves the state of restore roots in the state directory. Each content is
+stored once for all snapshots, and files that have not changed since the last
+snapshot of a root are not read again. Every commit, rollback and restore of a
+snapshot first takes a snapshot of what it can change; nothing can skip it.`,
 	}
 	cmd.AddCommand(newSnapshotTake(app), newSnapshotWatch(app), newSnapshotRestore(app), newSnapshotDiff(app), newSnapshotPrune(app), newSnapshotExport(app), newSnapshotList(app), newSnapshotShow(app), newSnapshotVerify(app))
 	return cmd
@@ -36,7 +37,7 @@ func newSnapshotList(app *app) *cobra.Command {
 	var foreign []string
 	cmd := &cobra.Command{
 		Use:   "list [RESTORE_ROOT]",
-		Short: "list the snapshots of a restore root, or of all, the oldest first",
+		Short: "list the snapshots of a restore root, or of all, oldest first",
 		Args:  atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return app.withSnapshots(listSnapshots(cmd.Context(), args, foreign))
@@ -46,20 +47,20 @@ func newSnapshotList(app *app) *cobra.Command {
 	return cmd
 }
 
-// snapshotShelf is the store of snapshots with what the commands need.
-type snapshotShelf struct {
+// snapshotCommand is the store of snapshots with what the commands need.
+type snapshotCommand struct {
 	*app
 	state *statedir.Dir
 	store *snapshot.Store
 }
 
 // withSnapshots runs do with the snapshots of the state directory.
-func (a *app) withSnapshots(do func(*snapshotShelf) error) error {
+func (a *app) withSnapshots(do func(*snapshotCommand) error) error {
 	return a.withSnapshotsOr(func(*statedir.Dir, error) {}, do)
 }
 
 // withSnapshotsOr is withSnapshots, and calls unopened with the error where they cannot be opened.
-func (a *app) withSnapshotsOr(unopened func(*statedir.Dir, error), do func(*snapshotShelf) error) error {
+func (a *app) withSnapshotsOr(unopened func(*statedir.Dir, error), do func(*snapshotCommand) error) error {
 	state, err := a.openState()
 	if err != nil {
 		return err
@@ -71,20 +72,20 @@ func (a *app) withSnapshotsOr(unopened func(*statedir.Dir, error), do func(*snap
 		return err
 	}
 	defer store.Close()
-	return snapshotError(do(&snapshotShelf{a, state, store}))
+	return snapshotError(do(&snapshotCommand{a, state, store}))
 }
 
 // openSnapshots opens the snapshots of the state directory, on which long work shows
 // how far it has got.
 func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
-	store, err := kept.Snapshots(state)
+	store, err := statecheck.Snapshots(state)
 	if err == nil {
 		a.watchStore(store)
 	}
 	return store, err
 }
 
-// snapshotError gives what package snapshot says its code.
+// snapshotError adds its code to an error of package snapshot.
 func snapshotError(err error) error {
 	var damage *snapshot.DamageError
 	var coded *codedError
@@ -114,11 +115,14 @@ const snapshotHint = unchanged + "; move away what is named, end what writes to 
 // damageHint is the way out of damage in the store.
 func damageHint(d *snapshot.DamageError) string {
 	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
-	return "look into who may write the state directory; " + others
+	if d.Part != "" {
+		return statecheck.PartRemedy(d) + "; " + others
+	}
+	return "check which users can write the state directory; " + others
 }
 
-// isRefused says whether it is the root that no snapshot can be taken of, or that
-// cannot be written: for what is in it, or for whose it is.
+// isRefused reports whether the root cannot have a snapshot, or cannot be written, because of its
+// entries or their owners.
 func isRefused(err error) bool {
 	if _, is := errors.AsType[*statedir.PartError](err); is {
 		return false
@@ -133,7 +137,7 @@ func isRefused(err error) bool {
 
 // find finds a snapshot by its ID, or by four or more digits of it; the newest; or the one from
 // before a commit, by the ID of the commit or of its savepoint.
-func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
+func (s *snapshotCommand) find(id string) (*snapshot.Snapshot, error) {
 	if id == latest {
 		newest, err := s.newest()
 		if err != nil {
@@ -148,7 +152,7 @@ func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
 		case failed != nil:
 			return nil, failed
 		case before != "":
-			s.say("spectrum: snapshot %s, from before commit %s", before[:shortest], commit)
+			s.say("spectrum: snapshot %s, from before %s %s", before[:shortest], s.kindOf(commit), commit)
 			found, err = s.store.Find(before)
 		}
 	}
@@ -174,7 +178,7 @@ func (s *snapshotShelf) find(id string) (*snapshot.Snapshot, error) {
 const listsSnapshots = "\"spectrum snapshot list\" lists the IDs"
 
 // newest returns the ID of the newest snapshot of the restore root that is meant.
-func (s *snapshotShelf) newest() (string, error) {
+func (s *snapshotCommand) newest() (string, error) {
 	root, err := s.latestRoot(s.state)
 	if err != nil {
 		return "", err
@@ -191,15 +195,23 @@ func (s *snapshotShelf) newest() (string, error) {
 	}
 	for _, h := range all {
 		if h.Root != all[0].Root {
-			return "", refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), namesLatest+"; \"spectrum snapshot list\" lists them")
+			return "", refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), namesLatest+"; \"spectrum snapshot list\" lists them"+eachRoot(s.state, rootsOfSnapshots(all)))
 		}
 	}
 	return all[len(all)-1].ID, nil
 }
 
+func rootsOfSnapshots(all []snapshot.Header) []string {
+	names := make([]string, len(all))
+	for i, h := range all {
+		names[i] = h.Root
+	}
+	return names
+}
+
 // beforeCommit returns the ID of the snapshot that was taken before the commit of this ID, or of
 // whose savepoint this is the ID; "" where there is none.
-func (s *snapshotShelf) beforeCommit(id string) (before, commit string, err error) {
+func (s *snapshotCommand) beforeCommit(id string) (before, commit string, err error) {
 	if len(id) < least {
 		return "", "", nil
 	}
@@ -208,7 +220,7 @@ func (s *snapshotShelf) beforeCommit(id string) (before, commit string, err erro
 		return "", "", err
 	}
 	attempts := map[string]bool{}
-	if actions, _ := actionsOf(s.state, ""); len(actions) > 0 { // of a damaged log what comes before the damage
+	if actions, _ := actionsOf(s.state, ""); len(actions) > 0 { // of a damaged log, the entries before the damage
 		for _, c := range actions {
 			if c.IsCommit() && strings.HasPrefix(c.Savepoint, id) {
 				attempts[c.ID] = true
@@ -227,8 +239,23 @@ func (s *snapshotShelf) beforeCommit(id string) (before, commit string, err erro
 	return before, commit, nil
 }
 
-func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotShelf) error {
-	return func(s *snapshotShelf) (err error) {
+// kindOf is what an action of the log is, in a word.
+func (s *snapshotCommand) kindOf(id string) string {
+	all, _ := actionsOf(s.state, "") // of a damaged log, the entries before the damage
+	for _, c := range all {
+		switch {
+		case c.ID != id:
+		case c.IsCommit():
+			return "commit"
+		default:
+			return "rollback"
+		}
+	}
+	return "action"
+}
+
+func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotCommand) error {
+	return func(s *snapshotCommand) (err error) {
 		root := ""
 		if len(args) > 0 {
 			if root, err = namedRoot(args[0], foreign); err == nil {
@@ -259,16 +286,28 @@ func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotSh
 			}
 		}
 		lines, records := make([]string, 0, len(all)), make([]any, 0, len(all))
+		edits := s.editsIn(all)
 		for _, h := range all {
-			lines = append(lines, snapshotText(h))
+			line := snapshotText(h)
+			if onTerminal(s.stdout) {
+				line = strings.Replace(line, h.ID, h.ID[:shortest], 1)
+			}
+			if edits[h.ID] {
+				line += ", with contents that no newer snapshot has"
+			}
+			lines = append(lines, line)
 			records = append(records, snapshotFields(h))
 		}
 		if len(damaged) == 0 {
 			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
 		}
 		aside := make([]string, 0, len(damaged))
+		hint := "check which users can write there"
 		for _, d := range damaged {
-			aside = append(aside, kept.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
+			if d.Part != "" {
+				hint = statecheck.PartRemedy(d)
+			}
+			aside = append(aside, statecheck.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
 		}
 		if !s.json && len(lines) > 0 {
 			if err := s.text(strings.Join(lines, "\n")); err != nil {
@@ -277,30 +316,22 @@ func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotSh
 		}
 		return &codedError{
 			code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": records}, err: damaged[0],
-			hint: "find out who may write there; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
+			hint: hint + "; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
 		}
 	}
 }
 
 // noneOf reports that a root, or any root, has no snapshots. A root that is not
 // there either is an error: its name may be misspelled.
-func (s *snapshotShelf) noneOf(root string) error {
+func (s *snapshotCommand) noneOf(root string) error {
 	if root == "" {
 		s.say("no snapshots; \"spectrum snapshot take RESTORE_ROOT\" takes one, and so does every commit")
 		return nil
 	}
-	if err := notKnown(root, "snapshot", "\"spectrum snapshot list\" lists all snapshots with their roots"); err != nil {
+	if err := notKnown(s.state, root, "snapshot", "\"spectrum snapshot list\" lists all snapshots with their roots"); err != nil {
 		return err
 	}
 	s.say("no snapshots of %q; \"spectrum snapshot take %s\" takes one", root, shellQuote(root))
-	return nil
-}
-
-// notKnown returns an error for a root that is not there, and of which nothing is kept.
-func notKnown(root, what, hint string) error {
-	if way, err := pathsafe.WayTo(root); err == nil && way.Missing {
-		return refusedHint(fmt.Errorf("%q does not exist, and no %s of it is known", root, what), hint)
-	}
 	return nil
 }
 
@@ -316,7 +347,43 @@ func snapshotText(h snapshot.Header) string {
 	if h.Reason != "" {
 		line += fmt.Sprintf(" %q", h.Reason)
 	}
+	switch {
+	case h.Kind != snapshot.PreAction || len(h.Action) < shortest:
+	case action.IsBeforeRollback(h):
+		line += " before rollback " + h.Action[:shortest]
+	default:
+		line += " before commit " + h.Action[:shortest]
+	}
 	return oneLine(line)
+}
+
+// editsIn returns the IDs of those of these snapshots that have contents which a rollback removed, such as
+// edits, and no newer snapshot has. Where that cannot be found out, none is.
+func (s *snapshotCommand) editsIn(all []snapshot.Header) map[string]bool {
+	if !slices.ContainsFunc(all, action.IsBeforeRollback) {
+		return nil
+	}
+	store, err := statecheck.Savepoints(s.state)
+	if err != nil {
+		return nil
+	}
+	defer store.Close()
+	var done []string
+	_, _ = readLog(s.state, func(e audit.Entry) error { // of a damaged log what comes before the damage
+		if e.Kind == audit.RolledBack {
+			done = append(done, e.Action)
+		}
+		return nil
+	})
+	keep, err := action.RetentionOf(store, s.store, action.Records{RolledBack: done})
+	if err != nil {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, h := range all {
+		found[h.ID] = keep.HoldsEdits(h)
+	}
+	return found
 }
 
 func snapshotFields(h snapshot.Header) map[string]any {

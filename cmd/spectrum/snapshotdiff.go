@@ -16,28 +16,29 @@ func newSnapshotDiff(app *app) *cobra.Command {
 	var foreign []string
 	cmd := &cobra.Command{
 		Use:   "diff ID [OTHER_ID | RESTORE_ROOT]",
-		Short: "list what differs between two snapshots, or a snapshot and a root as it is now",
-		Long: `diff lists each name that is in one of both only, or is not the same in both: what
-was added, removed and changed from the snapshot ID to the other one. Without
-another one, ID is compared with its restore root as it is now. Contents, types,
-modes, owners, times, extended attributes, targets of links, and which names are of
-one file are compared; not the times of directories, which change with what is in them.
+		Short: "compare two snapshots, or a snapshot with its root as it is now",
+		Long: `diff lists the names that were added, removed or changed between the snapshot ID
+and OTHER_ID. Without OTHER_ID it compares ID with its restore root as it is now.
+"latest" is the newest snapshot of RESTORE_ROOT, or of the restore root that
+contains the working directory. diff compares contents, types, modes, owners,
+times, extended attributes, link targets and hard links, but not the times of
+directories, which change with their contents.
 
-Of a snapshot of some names, such as those that are taken before a commit, only these
-names are compared. Nothing is written, and no lock is taken: a root that is halted,
-or in which others work, can be compared too. What an unfinished commit or rollback
-keeps in the root is left out.
+For a snapshot of some names, such as one from before a commit, it compares only
+those names. It writes nothing and takes no lock, so it also works in a halted root
+or beside other work. Files that an unfinished commit or rollback keeps in the root
+are left out.
 
-The exit status is 1 if anything differs. A RESTORE_ROOT whose name looks like an ID
-is given as ./NAME.`,
+The exit status is 1 if anything differs. Write ./NAME for a RESTORE_ROOT that
+looks like an ID.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usage(cmd, "give the ID of a snapshot, and at most one other ID or a restore root")
+				return usage(cmd, "requires the ID of a snapshot, and at most one other ID or a restore root")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.diff(cmd.Context(), args, foreign) })
+			return app.withSnapshots(func(s *snapshotCommand) error { return s.diff(cmd.Context(), args, foreign) })
 		},
 	}
 	foreignFlag(cmd, &foreign)
@@ -48,7 +49,10 @@ is given as ./NAME.`,
 // one.
 var likeID = regexp.MustCompile(`^[0-9a-f]{4,64}$`)
 
-func (s *snapshotShelf) diff(ctx context.Context, args, foreign []string) error {
+func (s *snapshotCommand) diff(ctx context.Context, args, foreign []string) error {
+	if len(args) == 2 && args[0] == latest && s.latestOf == "" && rootHere(s.state) == "" && !likeID.MatchString(args[1]) {
+		s.latestOf = s.knownRoot(args[1])
+	}
 	older, err := s.find(args[0])
 	if err != nil {
 		return err
@@ -78,8 +82,21 @@ func (s *snapshotShelf) diff(ctx context.Context, args, foreign []string) error 
 	return s.differences(older, newer, all, apart)
 }
 
+// knownRoot returns a word where it is the path of a known restore root, else "".
+func (s *snapshotCommand) knownRoot(word string) string {
+	path, err := rootArg(word)
+	if err != nil {
+		return ""
+	}
+	name, err := nameOfRoot(s.state, path, true)
+	if isKnown, unknown := s.state.Names(name); err != nil || unknown != nil || !isKnown {
+		return ""
+	}
+	return word
+}
+
 // lookAt looks at a restore root as it is now.
-func (s *snapshotShelf) lookAt(ctx context.Context, path string, scope []pathsafe.Path) (*snapshot.Snapshot, error) {
+func (s *snapshotCommand) lookAt(ctx context.Context, path string, scope []pathsafe.Path) (*snapshot.Snapshot, error) {
 	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return nil, refusedHint(err, noRootHint)
@@ -91,7 +108,7 @@ func (s *snapshotShelf) lookAt(ctx context.Context, path string, scope []pathsaf
 }
 
 // differences prints what differs.
-func (s *snapshotShelf) differences(older, newer *snapshot.Snapshot, all []snapshot.Difference, apart []string) error {
+func (s *snapshotCommand) differences(older, newer *snapshot.Snapshot, all []snapshot.Difference, apart []string) error {
 	s.tellFew(each(apart, "not compared, one of both does not cover it: %s"))
 	lines, records := []string{}, []any{}
 	counts := map[string]int{"added": 0, "changed": 0, "removed": 0}
@@ -123,7 +140,7 @@ func (s *snapshotShelf) differences(older, newer *snapshot.Snapshot, all []snaps
 }
 
 func snapshotDiffers(older, with string, differing int, details map[string]any) error {
-	hint := fmt.Sprintf("\"spectrum snapshot restore %s\" makes its restore root as it was then", older[:shortest])
+	hint := fmt.Sprintf("\"spectrum snapshot restore %s\" restores its restore root to that state", older[:shortest])
 	return &codedError{
 		code: codeSnapshotDiffers, details: details, hint: hint,
 		err: fmt.Errorf("snapshot %s and %q differ in %s", older[:shortest], with, numberOf(differing, "name")),
@@ -158,7 +175,7 @@ func differenceText(change string, d *snapshot.Difference) string {
 	return oneLine(line)
 }
 
-// thingText is what stood at a name, in words.
+// thingText describes an entry.
 func thingText(e snapshot.Entry) string {
 	switch e.Type {
 	case snapshot.File:

@@ -21,33 +21,32 @@ import (
 func newSnapshotExport(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export ID DIR",
-		Short: "make a project with a signed bundle of a snapshot, to mount or restore elsewhere",
-		Long: `export makes DIR, which must not exist, as the restore root was in the snapshot, with
-a run directory CONTRACTS/_runs/snapshot-... in it that this host's key has signed.
-It can be verified, mounted, previewed and committed anywhere like any bundle.
+		Short: "export a snapshot as a signed bundle, to mount or restore elsewhere",
+		Long: `export makes DIR, which must not exist, with the files of the snapshot and a run
+directory CONTRACTS/_runs/snapshot-... that the key of this host has signed. You
+can verify, mount, preview and commit it anywhere, like any bundle.
 
-DIR and the run directory can be entered only by those who may read everything in the
-snapshot, and not by those whom the umask keeps out.
+Only users who may read everything in the snapshot can enter DIR and the run
+directory, and the umask applies.
 
-To get the files back without a bundle, or some of them only, there is "spectrum
-snapshot restore --to DIR".
+To get files back without a bundle, use "spectrum snapshot restore --to DIR".
 
-A bundle holds files. Symbolic links and the rest are in DIR too, but not in the
-bundle; nor are the result artifacts of an earlier restore, which a new one makes
-anew. What is left out is counted.
+A bundle holds files. Symbolic links and special files are written to DIR, but are
+not in the bundle. Result artifacts of an earlier restore are left out, because a
+new restore makes its own. export prints how many entries it left out.
 
-DIR appears when it is complete, and replaces nothing. Until then all is made beside it,
-in a directory .spectrum-export-... that only its owner may enter; one that a killed
-export has left can be removed.`,
+DIR appears when it is complete, and replaces nothing. Until then export works in
+a directory .spectrum-export-... beside it, which only its owner can enter. You
+can remove the one that a killed export left.`,
 		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.export(cmd.Context(), args[0], args[1]) })
+			return app.withSnapshots(func(s *snapshotCommand) error { return s.export(cmd.Context(), args[0], args[1]) })
 		},
 	}
 	return cmd
 }
 
-func (s *snapshotShelf) export(ctx context.Context, id, target string) error {
+func (s *snapshotCommand) export(ctx context.Context, id, target string) error {
 	found, err := s.find(id)
 	if err != nil {
 		return err
@@ -79,8 +78,8 @@ func (s *snapshotShelf) export(ctx context.Context, id, target string) error {
 // otherSnapshot is the hint for one that no bundle can be made of.
 const otherSnapshot = "\"spectrum snapshot restore ID\" brings it back here; \"spectrum snapshot list\" lists others"
 
-// roomForRuns wants nothing in a snapshot to stand where the run directory will be,
-// or to lead from there to another place.
+// roomForRuns requires that a snapshot has no entry at the path of the run directory, and no link
+// on the way to it.
 func roomForRuns(found *snapshot.Snapshot) error {
 	for _, name := range []string{"CONTRACTS", path.Clean(exportRuns), path.Join(exportRuns, runOf(found))} {
 		at, err := pathsafe.Parse(name)
@@ -105,7 +104,7 @@ func runOf(found *snapshot.Snapshot) string { return "snapshot-" + found.ID()[:s
 
 // exportTo makes the tree of a snapshot, and its bundle, in a box, and moves it to the
 // target when it is complete. It returns the run directory.
-func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, target string, outputs []bundle.Known) (bundle.Sealed, string, error) {
+func (s *snapshotCommand) exportTo(ctx context.Context, found *snapshot.Snapshot, target string, outputs []bundle.Known) (bundle.Sealed, string, error) {
 	var sealed bundle.Sealed
 	dir, err := s.intoBox(found, target, func(b *box, tree, dir string) (err error) {
 		if err := s.store.Write(ctx, found, pathsafe.Path{}, b.dir, tree); err != nil {
@@ -124,14 +123,14 @@ func (s *snapshotShelf) exportTo(ctx context.Context, found *snapshot.Snapshot, 
 
 // intoBox has a tree made in a box, and moves it to the target when it is complete. It
 // returns the path of that.
-func (s *snapshotShelf) intoBox(found *snapshot.Snapshot, target string, work func(b *box, tree, dir string) error) (_ string, err error) {
+func (s *snapshotCommand) intoBox(found *snapshot.Snapshot, target string, work func(b *box, tree, dir string) error) (_ string, err error) {
 	path, err := filepath.Abs(target)
 	if err != nil {
 		return "", err
 	}
 	b, err := newBox(filepath.Dir(path))
 	if err != nil {
-		return "", refusedHint(err, "name a directory in one that is there")
+		return "", refusedHint(err, "choose a directory whose parent exists")
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
 	dir := filepath.Join(b.real, filepath.Base(path))
@@ -159,7 +158,7 @@ func (s *snapshotShelf) intoBox(found *snapshot.Snapshot, target string, work fu
 
 // roomIn requires that what is kept of a snapshot has room where it is to be written: at least what
 // its files take there, before anything is made.
-func (s *snapshotShelf) roomIn(dir *pathsafe.Dir, found *snapshot.Snapshot) error {
+func (s *snapshotCommand) roomIn(dir *pathsafe.Dir, found *snapshot.Snapshot) error {
 	at, err := machine.RoomOf(dir)
 	if err != nil {
 		return err
@@ -179,7 +178,7 @@ func (s *snapshotShelf) roomIn(dir *pathsafe.Dir, found *snapshot.Snapshot) erro
 
 // exportDir checks the directory that is to be made: it must not be there, nor in a place
 // that others count on.
-func (s *snapshotShelf) exportDir(b *box, found *snapshot.Snapshot, dir string) error {
+func (s *snapshotCommand) exportDir(b *box, found *snapshot.Snapshot, dir string) error {
 	_, err := b.above.Lstat(filepath.Base(dir))
 	switch {
 	case err == nil:
@@ -187,7 +186,7 @@ func (s *snapshotShelf) exportDir(b *box, found *snapshot.Snapshot, dir string) 
 	case !errors.Is(err, fs.ErrNotExist):
 		return refusedHint(err, exportElsewhere)
 	}
-	places := []place{{"the state directory", s.state.Path()}, {"the restore root", found.Header().Root}}
+	places := []reserved{{"the state directory", s.state.Path()}, {"the restore root", found.Header().Root}}
 	return refusedHint(overlapReal("export", dir, dir, places), "name a directory somewhere else")
 }
 
@@ -235,13 +234,13 @@ func sealable(found *snapshot.Snapshot) (outputs []bundle.Known, left int) {
 	return outputs, left
 }
 
-// isResult says whether a restore makes this name itself (decision D10).
+// isResult reports whether a restore makes this name itself (decision D10: the result artifacts).
 func isResult(path string) bool {
 	return path == restore.ManifestName || path == restore.ReportName
 }
 
 // sealExport seals what was written to tree in the box.
-func (s *snapshotShelf) sealExport(ctx context.Context, found *snapshot.Snapshot, b *box, tree string, outputs []bundle.Known) (bundle.Sealed, error) {
+func (s *snapshotCommand) sealExport(ctx context.Context, found *snapshot.Snapshot, b *box, tree string, outputs []bundle.Known) (bundle.Sealed, error) {
 	key, err := s.hostKey(s.state)
 	if err != nil {
 		return bundle.Sealed{}, err

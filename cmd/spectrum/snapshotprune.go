@@ -11,11 +11,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -24,21 +23,36 @@ type pruneOptions struct {
 	root    string
 	reason  string
 	foreign []string
+	edits   bool // go too
+	asks    bool // before it removes those of several roots
 }
+
+// errNotPruned is the answer of an operator who was asked whether snapshots are to be removed.
+var errNotPruned = errors.New("not confirmed: no snapshot was removed")
 
 func newSnapshotPrune(app *app) *cobra.Command {
 	var opts pruneOptions
 	cmd := &cobra.Command{
-		Use:   "prune [--keep-last N] [--keep-within DURATION] [--dry-run] [RESTORE_ROOT]",
-		Short: "remove old snapshots, and what no other needs",
-		Long: `prune keeps, of each restore root, the newest snapshots as --keep-last says, and
-those that are younger than --keep-within. Snapshots of a whole root that a person or a
-timer has taken, those of them that lack what could not be read, those that were taken
-before an action, and those of a part of a root are counted apart. It always keeps the newest of a root; the one that an emergency
-rollback goes back to, which it reads for that; and one that something refers to: that
-from before a commit that can be undone, or what an action needs that has not ended.
-Of a halted root it removes nothing, and if that is named its exit status is 3. It can be killed at any moment: what another
-snapshot needs stays.`,
+		Use:   "prune [--keep-last N] [--keep-within DURATION] [--with-edits] [--dry-run] [RESTORE_ROOT]",
+		Short: "remove old snapshots",
+		Long: `prune removes old snapshots. Of each restore root it keeps the newest ones
+(--keep-last) and those younger than --keep-within. It counts these kinds
+separately: whole snapshots that a person or a timer took, incomplete ones of
+these, snapshots from before an action, and snapshots of a part of a root.
+
+It always keeps
+  - the newest snapshot of a root
+  - the one that an emergency rollback would restore, which it reads to check
+  - the one from before a commit that can still be undone
+  - those that an unfinished action requires
+  - the one from before the newest rollback of a root
+  - those with contents that a rollback removed and that no newer snapshot has;
+    --with-edits removes these too
+
+On a terminal, prune lists what it would remove from several restore roots and
+asks. It removes nothing of a halted root; if you name one, the exit status is 3.
+You can kill prune at any time: it never removes contents that another snapshot
+requires.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.policy.KeepLast <= 0 && opts.policy.KeepWithin <= 0 {
@@ -50,19 +64,26 @@ snapshot needs stays.`,
 			if len(args) > 0 {
 				opts.root = args[0]
 			}
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.prune(cmd.Context(), opts) })
+			if opts.root == "" && !opts.policy.DryRun {
+				var err error
+				if opts.asks, err = app.asksFirst(cmd); err != nil {
+					return err
+				}
+			}
+			return app.withSnapshots(func(s *snapshotCommand) error { return s.prune(cmd.Context(), opts) })
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest of each kind to keep")
-	flags.DurationVar(&opts.policy.KeepWithin, "keep-within", 0, "keep what is younger, like 720h")
-	flags.BoolVar(&opts.policy.DryRun, "dry-run", false, "say what would go, and remove nothing")
+	flags.IntVar(&opts.policy.KeepLast, "keep-last", 0, "how many of the newest snapshots of each kind to keep")
+	flags.DurationVar(&opts.policy.KeepWithin, "keep-within", 0, "keep snapshots that are younger, such as 720h")
+	flags.BoolVar(&opts.edits, "with-edits", false, "also remove snapshots with edits that a rollback removed")
+	flags.BoolVar(&opts.policy.DryRun, "dry-run", false, "list what would be removed, but remove nothing")
 	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
 	return cmd
 }
 
-func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error) {
+func (s *snapshotCommand) prune(ctx context.Context, opts pruneOptions) (err error) {
 	if opts.root != "" {
 		if opts.policy.Root, err = namedRoot(opts.root, opts.foreign); err == nil {
 			opts.policy.Root, err = nameOfRoot(s.state, opts.policy.Root, opts.policy.DryRun)
@@ -90,56 +111,78 @@ func (s *snapshotShelf) prune(ctx context.Context, opts pruneOptions) (err error
 	opts.policy.Goes = func(h snapshot.Header) error {
 		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID, Reason: opts.reason})
 	}
-	retention := sync.OnceValues(s.retention) // once nobody takes a snapshot
-	pruned, err := s.store.Prune(ctx, opts.policy, func(h snapshot.Header) string {
-		keep, err := retention()
-		if err != nil {
-			return "it cannot be told what refers to it"
+	if opts.asks {
+		if err := s.confirmPrune(ctx, opts); err != nil {
+			return err
 		}
-		return keep.Of(h)
-	})
-	if _, unknown := retention(); err == nil {
-		err = unknown
 	}
+	pruned, err := s.pruneBy(ctx, opts.policy, opts.edits)
 	if err != nil {
 		return pruneInterrupted(err, pruned, opts.policy.DryRun)
 	}
 	return s.pruned(pruned, opts.policy.DryRun)
 }
 
+func (s *snapshotCommand) pruneBy(ctx context.Context, policy snapshot.Policy, edits bool) (snapshot.Pruned, error) {
+	retention := sync.OnceValues(func() (*action.Retention, error) { return s.retention(edits) }) // until no snapshot is being taken
+	pruned, err := s.store.Prune(ctx, policy, func(h snapshot.Header) string {
+		keep, err := retention()
+		if err != nil {
+			return "cannot determine what refers to it"
+		}
+		return keep.Of(h)
+	})
+	if _, unknown := retention(); err == nil {
+		err = unknown
+	}
+	return pruned, err
+}
+
+// confirmPrune lists the snapshots of several restore roots that would be removed, and asks.
+func (s *snapshotCommand) confirmPrune(ctx context.Context, opts pruneOptions) error {
+	opts.policy.DryRun = true
+	would, err := s.pruneBy(ctx, opts.policy, opts.edits)
+	if err != nil {
+		return pruneInterrupted(err, would, true)
+	}
+	roots := map[string]bool{}
+	for _, h := range would.Gone {
+		roots[h.Root] = true
+	}
+	if len(roots) < 2 {
+		return nil
+	}
+	for _, h := range would.Gone {
+		s.tell("would remove %s", snapshotText(h))
+	}
+	line, err := s.newPrompt(fmt.Sprintf("remove %s of %s? [y/N] ", numberOf(len(would.Gone), "snapshot"), numberOf(len(roots), "restore root"))).read(ctx)
+	if err != nil {
+		return err
+	}
+	if answer := strings.ToLower(line); answer != "y" && answer != "yes" {
+		return errNotPruned
+	}
+	return nil
+}
+
 // notHalted returns the halt of a root that is known by a name.
-func (s *snapshotShelf) notHalted(name string) error {
+func (s *snapshotCommand) notHalted(name string) error {
 	path, err := s.state.RootPath(name)
 	if err != nil {
 		return err
-	}
-	halts, err := action.HaltsAt(path, s.state)
-	if err != nil {
-		return err
-	}
-	if len(halts) > 0 {
-		return haltedBy(s.state, path, halts[0], halts)
-	}
-	if is, err := s.state.Barred(name); is {
-		return haltedIn(s.state, path, &action.BarredError{Root: name, Err: err})
 	}
 	log, err := openLog(s.state)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	if halt, is := errors.AsType[*staging.HaltError](action.HaltOf(action.Kin{Name: name, Path: path}, nil, s.state, log)); is { // what had stood in the root was taken away
-		return haltedBy(s.state, path, halt, []*staging.HaltError{halt})
-	}
-	if beside := haltedKin(s.state, name, path); len(beside) > 0 {
-		return haltedIn(s.state, path, beside[0])
-	}
-	return nil
+	return haltedIn(s.state, path, action.FindHalt(action.Kin{Name: name, Path: path}, knownRoots(s.state), s.state, s.state, log))
 }
 
-// retention returns why snapshots must stay.
-func (s *snapshotShelf) retention() (*action.Retention, error) {
-	store, err := kept.Savepoints(s.state)
+// retention returns why snapshots must stay. Edits that a rollback removed are a reason, unless they
+// may go.
+func (s *snapshotCommand) retention(edits bool) (*action.Retention, error) {
+	store, err := statecheck.Savepoints(s.state)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +193,12 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 	}
 	defer log.Close()
 	var said audit.Attempts
+	var rolledBack []string
 	head, err := log.Read(func(e audit.Entry) error {
 		said.See(&e)
+		if e.Kind == audit.RolledBack && !edits {
+			rolledBack = append(rolledBack, e.Action)
+		}
 		return nil
 	})
 	if err != nil {
@@ -163,12 +210,13 @@ func (s *snapshotShelf) retention() (*action.Retention, error) {
 	}
 	keep, err := action.RetentionOf(store, s.store, action.Records{
 		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath, Bars: s.state,
+		RolledBack: rolledBack,
 	})
 	return keep, savepointError(err)
 }
 
-// pruned says what went, and why the others stayed.
-func (s *snapshotShelf) pruned(p snapshot.Pruned, dry bool) error {
+// pruned prints which snapshots were removed, and why the others stayed.
+func (s *snapshotCommand) pruned(p snapshot.Pruned, dry bool) error {
 	verb := "removed"
 	if dry {
 		verb = "would remove"

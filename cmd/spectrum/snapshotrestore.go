@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -32,36 +32,35 @@ func newSnapshotRestore(app *app) *cobra.Command {
 	var opts snapshotRestoreOptions
 	cmd := &cobra.Command{
 		Use:   "restore [--to DIR] ID [PATH...]",
-		Short: "make a restore root, or some files of it, as in a snapshot, all of it or nothing",
-		Long: `restore makes everything that the snapshot is of as it was: what came since goes,
-what went comes back. The root is compared with the snapshot, and only the names that
-differ are swapped: all of them or none. What comes is made and checked first. What is
-there before is kept in a snapshot, so that this can be undone in the same way.
+		Short: "restore a root, or some of its files, to a snapshot: all or nothing",
+		Long: `restore makes a restore root as it was in a snapshot: files that were added since
+are removed, and removed ones come back. It compares the root with the snapshot and
+swaps only the names that differ: all of them or none. New files are written and
+checked first. The current state is saved in a snapshot, so you can undo the
+restore in the same way.
 
-Others may go on working in the root. What they change meanwhile at a name that is
-swapped is kept in its last content, and named; a directory that was to go and in which
-they made something stays. Sockets, devices and mounts stay where they are; a directory
-that came since and holds one stays, and is named.
+Other processes may work in the root meanwhile. The last content that they write
+at a swapped name is kept, and named. A directory that was to be removed stays if
+they add files to it. Sockets, devices and mounts stay where they are, as does a
+new directory that contains one; it is named.
 
-With PATHs only these files and directories are restored, with all that is in them,
-and the directories to them where these are missing. A PATH is one beneath the
-restore root; an absolute one is taken too. What commits have made stays theirs: none
-is undone. A file that had other names beside it comes back as a file of its own.
+With PATHs, restore brings back only these files and directories, and missing
+parent directories. A PATH is relative to the restore root, or absolute. No commit
+is undone. A file with several hard links comes back as a separate file.
 
-With --to what the snapshot holds, or the PATHs of it, is written to DIR, which must not
-exist: the restore root is not touched, nor looked at, and it may be halted or gone.
-"spectrum snapshot export" does the same for a whole root, and adds a signed bundle, to
-mount or restore it elsewhere.
+With --to, restore writes the snapshot, or the PATHs, to DIR, which must not exist.
+It does not read or change the restore root, which may be halted or gone.
+"spectrum snapshot export" does the same for a whole root and adds a signed bundle.
 
-A snapshot that lacks a content, or has a damaged one, is not restored: the answer names the
-ways that are left. With --without-damaged all the rest of it is restored, and the files with
-damaged contents stay as they are now, and are named.
+restore rejects a snapshot with missing or damaged contents, and prints what you
+can do. With --without-damaged it restores the rest; files whose contents are
+damaged stay as they are now, and are named.
 
-The commits that were made since are undone with the restore of a snapshot. What was previewed or
-approved for the root before is void, and views that show it are detached.
+Restoring a snapshot undoes the commits that were made after it, makes earlier
+previews and approvals of the root void, and detaches views that show it.
 
-With --dry-run nothing is written: what would be removed, created and replaced is
-listed with its size, what would stay and why, and how much room it needs.`,
+--dry-run writes nothing. It lists what would be removed, created and replaced, with
+sizes, what would stay and why, and how much space is required.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {
@@ -72,16 +71,16 @@ listed with its size, what would stay and why, and how much room it needs.`,
 				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
 			}
 			if opts.to != "" {
-				return app.withSnapshots(func(s *snapshotShelf) error { return s.writeTo(cmd.Context(), args, opts) })
+				return app.withSnapshots(func(s *snapshotCommand) error { return s.writeTo(cmd.Context(), args, opts) })
 			}
 			unopened := func(state *statedir.Dir, err error) {
 				app.unreadable(state, args[0], opts.dryRun || len(args) > 1, err)
 			}
-			return app.withSnapshotsOr(unopened, func(s *snapshotShelf) error { return s.restore(cmd.Context(), args, opts) })
+			return app.withSnapshotsOr(unopened, func(s *snapshotCommand) error { return s.restore(cmd.Context(), args, opts) })
 		},
 	}
-	cmd.Flags().StringVar(&opts.to, "to", "", "write it to this new `directory`, and change no restore root")
-	cmd.Flags().BoolVar(&opts.without, "without-damaged", false, "leave files as they are whose contents the snapshot has no more")
+	cmd.Flags().StringVar(&opts.to, "to", "", "write the files to this new `directory` instead of the restore root")
+	cmd.Flags().BoolVar(&opts.without, "without-damaged", false, "restore the rest if contents of the snapshot are damaged")
 	dryRunFlag(cmd, &opts.dryRun)
 	reasonFlag(cmd, &opts.reason)
 	foreignFlag(cmd, &opts.foreign)
@@ -89,7 +88,7 @@ listed with its size, what would stay and why, and how much room it needs.`,
 	return cmd
 }
 
-func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
+func (s *snapshotCommand) restore(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
 	target, err := s.findFor(ctx, args[0], opts.without)
 	if err != nil {
 		_ = s.store.Close() // the halt may need its descriptors
@@ -119,14 +118,14 @@ func (s *snapshotShelf) restore(ctx context.Context, args []string, opts snapsho
 		return s.notBegun(s.state, target.Header().Root, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
 	}
 	defer in.Leave()
-	return s.notDone(s.state, in, s.restoreSnapshot(ctx, in, restoring{
+	return s.notDone(s.state, in, s.restoreSnapshot(ctx, in, restoreRequest{
 		target: target, kind: audit.Session, reason: restoreReason(target.ID(), opts.reason), only: only, dryRun: opts.dryRun,
 	}))
 }
 
 // findFor finds a snapshot that is to be restored; without its damaged contents, which it
 // looks for then.
-func (s *snapshotShelf) findFor(ctx context.Context, id string, without bool) (*snapshot.Snapshot, error) {
+func (s *snapshotCommand) findFor(ctx context.Context, id string, without bool) (*snapshot.Snapshot, error) {
 	found, err := s.find(id)
 	if err != nil || !without {
 		return found, err
@@ -140,9 +139,9 @@ func (s *snapshotShelf) findFor(ctx context.Context, id string, without bool) (*
 	return found.Without(damaged), nil
 }
 
-// withWayOut gives the error of the restore of a snapshot, contents of which are damaged, the next
-// steps. To is as that of [kept.WayOut].
-func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Snapshot, path, to string, err error) error {
+// withNextSteps gives the error of the restore of a snapshot, contents of which are damaged, the next
+// steps. To is as that of [statecheck.NextSteps].
+func withNextSteps(ctx context.Context, store *snapshot.Store, target *snapshot.Snapshot, path, to string, err error) error {
 	var one *snapshot.DamageError
 	if !errors.As(err, &one) || len(one.Names) == 0 {
 		return err
@@ -153,11 +152,11 @@ func withWayOut(ctx context.Context, store *snapshot.Store, target *snapshot.Sna
 	}
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(target.ID(), all), err: err,
-		hint: changedNothing(to), hints: wayOut(ctx, store, kept.Broken{Snapshot: target, Damaged: all, Path: path, To: to}),
+		hint: changedNothing(to), hints: nextSteps(ctx, store, statecheck.Broken{Snapshot: target, Damaged: all, Path: path, To: to}),
 	}
 }
 
-// changedNothing says what was left alone by what failed: the root, or the directory beside it.
+// changedNothing names what a failed command left unchanged: the root, or the directory beside it.
 func changedNothing(to string) string {
 	if to != "" {
 		return fmt.Sprintf("%s was not written, and the restore root was not touched", shellQuote(to))
@@ -165,17 +164,17 @@ func changedNothing(to string) string {
 	return unchanged
 }
 
-// wayOut returns the next steps for a snapshot with damaged contents.
-func wayOut(ctx context.Context, store *snapshot.Store, b kept.Broken) []string {
+// nextSteps returns the next steps for a snapshot with damaged contents.
+func nextSteps(ctx context.Context, store *snapshot.Store, b statecheck.Broken) []string {
 	b.Option = foreignOption(b.Path)
 	if to, err := store.Target(ctx, b.Snapshot.Header().Root, ""); b.To == "" && err == nil && to.Snapshot != nil {
-		b.Another = fmt.Sprintf("\"spectrum rollback --emergency %s%s\" passes over what is damaged, and goes back to snapshot %s", b.Option, shellQuote(b.Path), to.Snapshot.ID()[:shortest])
+		b.Another = fmt.Sprintf("\"spectrum rollback --emergency %s%s\" skips the damaged one and restores snapshot %s", b.Option, shellQuote(b.Path), to.Snapshot.ID()[:shortest])
 	}
-	return kept.WayOut(ctx, store, b)
+	return statecheck.NextSteps(ctx, store, b)
 }
 
-// withoutParent gives the error of a restore into a directory that is not there any more the
-// command that makes it: a snapshot of a part of the root does not know what that was like.
+// withoutParent adds to the error of a restore into a directory that does not exist the command
+// that makes it: a snapshot of a part of the root does not have the metadata of that directory.
 func withoutParent(in *action.Root, err error) error {
 	var failed *staging.Error
 	if !errors.As(err, &failed) || failed.Rollback != nil || failed.Step != staging.StepConflict {
@@ -195,8 +194,8 @@ func withoutParent(in *action.Root, err error) error {
 	}
 }
 
-// restoring is the restore of a snapshot, and why.
-type restoring struct {
+// A restoreRequest is the restore of a snapshot, and why.
+type restoreRequest struct {
 	target *snapshot.Snapshot
 	kind   audit.Rollback
 	reason string
@@ -206,7 +205,7 @@ type restoring struct {
 	dryRun bool
 }
 
-func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring) error {
+func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoreRequest) error {
 	bar := a.newBar("looking at the restore root")
 	restore := action.Restore
 	if r.dryRun {
@@ -226,7 +225,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoring)
 		return laterCommits(err, later, later.Later[len(later.Later)-1])
 	}
 	if err != nil {
-		return rollbackError(fixedRoot(in.Real(), withoutParent(in, notInSnapshot(r.target, withWayOut(ctx, in.Snapshots(), r.target, in.Real(), "", err)))))
+		return rollbackError(fixedRoot(in.Real(), withoutParent(in, notInSnapshot(r.target, withNextSteps(ctx, in.Snapshots(), r.target, in.Real(), "", err)))))
 	}
 	if r.dryRun {
 		done.Left = slices.DeleteFunc(done.Left, func(l action.Left) bool { return slices.Contains(r.ended, l.Path) })

@@ -12,26 +12,26 @@ import (
 
 func newSnapshotShow(app *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show ID|latest",
-		Short: "print what a snapshot is of, when and why it was taken, and what is in it",
-		Long: `show prints the header of a snapshot, and one line for each name in it: its type, its
-mode, its owner and group, its size in bytes and its path. It reads no contents; "spectrum
+		Use:   "show ID|latest [RESTORE_ROOT]",
+		Short: "print the header of a snapshot and the files in it",
+		Long: `show prints the header of a snapshot, and one line for each name in it: type, mode,
+owner and group, size in bytes, and path. It does not read contents; "spectrum
 snapshot verify" does.`,
 		Args: exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.show(args[0]) })
+			return app.withSnapshots(func(s *snapshotCommand) error { return s.show(args[0]) })
 		},
 	}
 }
 
-func (s *snapshotShelf) show(id string) error {
+func (s *snapshotCommand) show(id string) error {
 	found, err := s.find(id)
 	if err != nil {
 		return err
 	}
 	h := found.Header()
 	if !s.json {
-		return unlessGone(s.writeLines(shownLines(found, &h)))
+		return unlessGone(s.writeLines(shownLines(found, &h, s.kindOf(h.Action))))
 	}
 	fields, entries := snapshotFields(h), []any{}
 	for e := range found.Entries() {
@@ -45,7 +45,7 @@ func (s *snapshotShelf) show(id string) error {
 }
 
 // shownLines are the header of a snapshot, and a line for each name.
-func shownLines(found *snapshot.Snapshot, h *snapshot.Header) iter.Seq[string] {
+func shownLines(found *snapshot.Snapshot, h *snapshot.Header, kind string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		covers := "all of it"
 		if !h.Whole {
@@ -56,7 +56,7 @@ func shownLines(found *snapshot.Snapshot, h *snapshot.Header) iter.Seq[string] {
 			fmt.Sprintf("holds %s, %s", numberOf(h.Files, "file"), bytesText(h.Bytes)),
 		}
 		if h.Action != "" {
-			top = append(top, "before action "+h.Action)
+			top = append(top, "before "+kind+" "+h.Action)
 		}
 		if h.Reason != "" {
 			top = append(top, fmt.Sprintf("because %q", h.Reason))

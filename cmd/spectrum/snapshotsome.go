@@ -17,6 +17,9 @@ import (
 func pathsIn(found *snapshot.Snapshot, args []string) ([]pathsafe.Path, error) {
 	var paths []pathsafe.Path
 	for _, arg := range args {
+		if isRootOf(found, arg) {
+			continue
+		}
 		name := path.Clean(arg)
 		if filepath.IsAbs(arg) {
 			root := strings.TrimSuffix(found.Header().Root, "/") + "/"
@@ -34,9 +37,18 @@ func pathsIn(found *snapshot.Snapshot, args []string) ([]pathsafe.Path, error) {
 	return paths, nil
 }
 
+// isRootOf reports whether an argument is the restore root of the snapshot, and no path in it.
+func isRootOf(found *snapshot.Snapshot, arg string) bool {
+	abs, err := filepath.Abs(arg)
+	if err != nil || abs != found.Header().Root {
+		return false
+	}
+	return filepath.IsAbs(arg) || len(found.Tree(path.Clean(arg))) == 0
+}
+
 const pathHint = "name a path beneath the restore root, such as plan/week.md"
 
-// notInSnapshot gives an error about a path that the snapshot does not have a hint.
+// notInSnapshot adds a hint to the error of a path that the snapshot does not have.
 func notInSnapshot(found *snapshot.Snapshot, err error) error {
 	if errors.Is(err, action.ErrNothingThere) || errors.Is(err, snapshot.ErrNotCovered) {
 		return refusedHint(err, fmt.Sprintf("\"spectrum snapshot show %s\" lists what is in it; \"spectrum snapshot list\" lists other snapshots", found.ID()[:shortest]))
@@ -45,7 +57,7 @@ func notInSnapshot(found *snapshot.Snapshot, err error) error {
 }
 
 // writeTo writes a snapshot, or some paths of it, to a directory that must not exist.
-func (s *snapshotShelf) writeTo(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
+func (s *snapshotCommand) writeTo(ctx context.Context, args []string, opts snapshotRestoreOptions) error {
 	found, err := s.findFor(ctx, args[0], opts.without)
 	if err != nil {
 		return err
@@ -66,7 +78,7 @@ func (s *snapshotShelf) writeTo(ctx context.Context, args []string, opts snapsho
 	})
 	if err != nil {
 		if path, unknown := s.state.RootPath(found.Header().Root); unknown == nil {
-			err = withWayOut(ctx, s.store, found, path, opts.to, err)
+			err = withNextSteps(ctx, s.store, found, path, opts.to, err)
 		}
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -25,18 +26,25 @@ func newSnapshotTake(app *app) *cobra.Command {
 	var opts takeOptions
 	cmd := &cobra.Command{
 		Use:   "take RESTORE_ROOT",
-		Short: "take a snapshot of all of a restore root",
-		Long: `take keeps everything beneath RESTORE_ROOT as it is: files, directories, symbolic
-and hard links, holes, modes, owners, times and extended attributes. A file that
-changes while it is read is read again, and named if it does not come to rest. What goes
-away meanwhile is left out, and named, and so is what becomes another thing (a file, a
-directory, a link) whenever it is looked at. So are sockets, devices, mounts, names that begin
-as those of this program, directories with paths of more than 4,096 bytes in them, and what this
-user may not read: with that the snapshot is a partial one, and "rollback --emergency" does not
-go back to it. Where more
-than 256 GiB of the files to be read are holes, nothing is kept, and the file at which
-it is too much is named: hashing their zeros would take hours.`,
-		Args: exactly(1),
+		Short: "take a snapshot of a restore root",
+		Long: `take saves everything in RESTORE_ROOT: files, directories, symbolic and hard links,
+holes, modes, owners, times and extended attributes. It reads a file again if it
+changes meanwhile, and names it if it does not stop changing.
+
+take leaves out and names: entries that disappear or change their type while it
+reads, sockets, devices, mounts, names that this program reserves, directories with
+paths longer than 4,096 bytes, and what this user may not read. The snapshot is
+then incomplete, and "rollback --emergency" does not restore it.
+
+take rejects a root in which the files to read have more than 256 GiB of holes,
+because hashing the zeros would take hours, and names the file.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := exactly(1)(cmd, args)
+			if use, is := errors.AsType[*usageError](err); is && len(args) == 0 {
+				app.askRoot(use, allRoots, "snapshot", "take")
+			}
+			return err
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
@@ -45,13 +53,13 @@ it is too much is named: hashing their zeros would take hours.`,
 		},
 	}
 	reasonFlag(cmd, &opts.reason)
-	cmd.Flags().BoolVar(&opts.scheduled, "scheduled", false, "say that nobody asked for it: a timer did")
+	cmd.Flags().BoolVar(&opts.scheduled, "scheduled", false, "record that a timer, not a person, took the snapshot")
 	foreignFlag(cmd, &opts.foreign)
 	lockFlag(cmd, &opts.wait)
 	return cmd
 }
 
-// takeSnapshot takes a snapshot of a whole root, as nobody commits there.
+// takeSnapshot takes a snapshot of a whole root under its lock, so that no commit runs.
 func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) error {
 	root, err := filepath.Abs(path)
 	if err != nil {
@@ -104,7 +112,7 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 		case h.Unread:
 			remedy = "get them back from a backup, and look into the disk (\"dmesg\")"
 		default:
-			remedy += "; get those that the disk does not give back from a backup"
+			remedy += "; restore unreadable files from a backup"
 		}
 		a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; %s", numberOf(h.Unread, "name"), remedy)
 	}
@@ -130,11 +138,11 @@ func newSnapshotWatch(app *app) *cobra.Command {
 	var foreign []string
 	cmd := &cobra.Command{
 		Use:   "watch --every DURATION RESTORE_ROOT...",
-		Short: "take a snapshot of each restore root every so often, until interrupted",
+		Short: "take snapshots of restore roots at intervals, until interrupted",
 		Long: `watch takes a snapshot of each RESTORE_ROOT now, and again every 30 minutes or as
---every says. One that cannot be taken is named, and tried again the next time. It
-ends with Ctrl-C. On a machine with systemd the timer in contrib/systemd does the
-same, also after a restart.`,
+--every says, until Ctrl-C. If a snapshot fails, it prints why and tries again the
+next time. With systemd, use the timer in contrib/systemd, which also works after a
+restart.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, roots []string) error {
 			if app.json {
@@ -157,12 +165,12 @@ same, also after a restart.`,
 			return app.watch(cmd.Context(), roots, every, own)
 		},
 	}
-	cmd.Flags().DurationVar(&every, "every", 30*time.Minute, "how often, like 30m")
+	cmd.Flags().DurationVar(&every, "every", 30*time.Minute, "interval, such as 30m")
 	foreignFlag(cmd, &foreign)
 	return cmd
 }
 
-// watch goes on until it is interrupted, which is how it is to end.
+// watch runs until it is interrupted, which is its normal end.
 func (a *app) watch(ctx context.Context, roots []string, every time.Duration, foreign map[string][]string) error {
 	clock := time.NewTicker(every)
 	defer clock.Stop()

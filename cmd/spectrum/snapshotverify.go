@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
@@ -13,25 +13,24 @@ import (
 func newSnapshotVerify(app *app) *cobra.Command {
 	var repair bool
 	cmd := &cobra.Command{
-		Use:   "verify [--repair] ID",
-		Short: "read everything that a snapshot needs, and check it",
-		Long: `verify reads the manifest of a snapshot and every content that it needs, and compares
-each with its SHA-256.
+		Use:   "verify [--repair] ID|latest [RESTORE_ROOT]",
+		Short: "check the manifest and all contents of a snapshot",
+		Long: `verify reads the manifest of a snapshot and all of its contents, and compares them
+with their SHA-256.
 
-With --repair a content that is missing or damaged is brought again from the restore
-root, where it still stands there: at a name that the snapshot has for it, or else
-anywhere in the root. Only what has the same SHA-256 is taken. The restore root is not
-changed.`,
+With --repair it replaces missing or damaged contents with files from the restore
+root that have the same SHA-256: at a name from the snapshot, or anywhere in the
+root. It does not change the restore root.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withSnapshots(func(s *snapshotShelf) error { return s.verify(cmd.Context(), args[0], repair) })
+			return app.withSnapshots(func(s *snapshotCommand) error { return s.verify(cmd.Context(), args[0], repair) })
 		},
 	}
-	cmd.Flags().BoolVar(&repair, "repair", false, "bring damaged contents again from the restore root")
+	cmd.Flags().BoolVar(&repair, "repair", false, "replace damaged contents with files of the restore root")
 	return cmd
 }
 
-func (s *snapshotShelf) verify(ctx context.Context, id string, repair bool) error {
+func (s *snapshotCommand) verify(ctx context.Context, id string, repair bool) error {
 	found, err := s.find(id)
 	if err != nil {
 		return err
@@ -62,7 +61,7 @@ func (s *snapshotShelf) verify(ctx context.Context, id string, repair bool) erro
 }
 
 // repair repairs from the restore root of a snapshot.
-func (s *snapshotShelf) repair(ctx context.Context, found *snapshot.Snapshot) (repaired, left []*snapshot.DamageError, err error) {
+func (s *snapshotCommand) repair(ctx context.Context, found *snapshot.Snapshot) (repaired, left []*snapshot.DamageError, err error) {
 	path, err := s.state.RootPath(found.Header().Root)
 	if err != nil {
 		return nil, nil, err
@@ -75,7 +74,7 @@ func (s *snapshotShelf) repair(ctx context.Context, found *snapshot.Snapshot) (r
 	return s.store.Repair(ctx, found, root)
 }
 
-func (s *snapshotShelf) damaged(ctx context.Context, found *snapshot.Snapshot, damages []*snapshot.DamageError) error {
+func (s *snapshotCommand) damaged(ctx context.Context, found *snapshot.Snapshot, damages []*snapshot.DamageError) error {
 	for _, d := range damages {
 		for _, name := range d.Names {
 			s.tell("damaged: %s: %s", shellQuote(name), oneLine(d.Err.Error()))
@@ -85,7 +84,7 @@ func (s *snapshotShelf) damaged(ctx context.Context, found *snapshot.Snapshot, d
 	if err != nil {
 		return err
 	}
-	steps := wayOut(ctx, s.store, kept.Broken{Snapshot: found, Damaged: damages, Path: path})
+	steps := nextSteps(ctx, s.store, statecheck.Broken{Snapshot: found, Damaged: damages, Path: path})
 	return &codedError{
 		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
 		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),

@@ -129,6 +129,7 @@ func readyIn(hint string) []string {
 // and, when it is named with any, the arguments.
 func resolve(command string) error {
 	root := newRoot(&app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}})
+	root.InitDefaultHelpCmd()
 	words := splitWords(command)[1:]
 	cmd, rest, err := root.Find(words)
 	if err != nil {
@@ -147,7 +148,7 @@ func resolve(command string) error {
 }
 
 // shellWord is a word as it is written for a shell.
-var shellWord = regexp.MustCompile(`(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\\.|[^ '])+`)
+var shellWord = regexp.MustCompile(`(?:"\$\(printf '[^']*'\)"|'[^']*'|\\.|[^ '])+`)
 
 // splitWords splits a line as a shell does, and leaves the quotes.
 func splitWords(line string) []string {

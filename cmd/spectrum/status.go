@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -28,33 +28,34 @@ import (
 func newStatus(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [RESTORE_ROOT]",
-		Short: "say how a restore root stands, or all: halts, drift, ways back, what waits",
-		Long: `status says of a restore root, or of all that are known,
+		Short: "show the state of a restore root, or of all: halts, drift, ways back",
+		Long: `status shows, for a restore root or for all known ones,
 
-	state      whether it is clean, unfinished (a command is at work, or was killed),
-	           halted (a person must act), or gone
-	savepoint  the active one, and how many of its files are not as they were committed
-	snapshot   the newest one of the whole root
-	previews   those that no commit has used or overtaken; whether what they show has
-	           changed since is found by the commit
-	views      those that are mounted for it
-	held       the candidates for it that are in quarantine
-	space      what is free for this user in the root and in the state directory
+    state      clean, unfinished (a command is running, or was killed), halted
+               (a person must act), or gone
+    savepoint  the active one, and how many of its files were changed since
+    snapshot   the newest one of the whole root
+    previews   those that were not committed or superseded; commit checks
+               whether they are stale
+    views      those that are mounted for it
+    held       its candidates in quarantine
+    space      free for this user in the root and in the state directory
 
-and then which layers of "spectrum run" are left over, since it was killed or what the
-command had changed could not be sealed, with the commands that seal and remove them.
+Then it lists the layers that "spectrum run" left behind, because it was killed or
+could not seal the changes, with the commands that seal and remove them, and the
+newest candidates that were not reviewed.
 
-It takes no lock of a root, and changes nothing. It reads the files of the active savepoint,
-and no snapshot: "spectrum snapshot verify" does that. The exit status is 0 also of a
-root that is halted; "spectrum doctor" is for a monitor.`,
+status takes no lock and changes nothing. It reads the files of the active
+savepoint, but no snapshots: use "spectrum snapshot verify". The exit status is 0
+even if a root is halted: for monitoring, use "spectrum doctor".`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withSavepoints(func(s *savepointShelf) error { return s.status(cmd.Context(), args) })
+			return app.withSavepoints(func(s *savepointCommand) error { return s.status(cmd.Context(), args) })
 		},
 	}
 }
 
-// rootStatus is how one restore root stands.
+// rootStatus is the state of one restore root.
 type rootStatus struct {
 	name, path string // what its records are of, and where it is now
 	state      string // see the constants
@@ -67,15 +68,16 @@ type rootStatus struct {
 	drifts     []savepoint.Drift
 	whole      *snapshot.Header
 	previews   []string
+	again      []string // the commands that show the newest of these
 	views      []string
-	silent     []string // views that do not say what they show
+	silent     []string // views that do not report what they show
 	held       []string
 	free       int64
 	stateFree  int64   // for the state directory
 	unknown    []error // what could not be found out
 }
 
-// How a root stands.
+// States of a root.
 const (
 	rootClean      = "clean"
 	rootUnfinished = "unfinished"
@@ -83,7 +85,7 @@ const (
 	rootGone       = "gone"
 )
 
-func (s *savepointShelf) status(ctx context.Context, args []string) error {
+func (s *savepointCommand) status(ctx context.Context, args []string) error {
 	roots, err := s.rootsOf(args)
 	if err != nil {
 		return err
@@ -104,16 +106,30 @@ func (s *savepointShelf) status(ctx context.Context, args []string) error {
 		parts = append(parts, st.text())
 		records = append(records, st.fields())
 	}
+	root, candidates := "", []any{}
+	if len(args) > 0 && len(roots) > 0 {
+		root = roots[0].path
+	}
+	unseen := s.unreviewed(s.state, root)
+	for n, c := range unseen {
+		if n < maxUnreviewed {
+			parts = append(parts, s.candidateText(c))
+		}
+		candidates = append(candidates, map[string]any{"over": jsonText(string(c.Over)), "run_dir": jsonText(string(c.RunDir))})
+	}
+	if len(unseen) > maxUnreviewed {
+		parts = append(parts, earlierText(unseen[maxUnreviewed:]))
+	}
 	layers := []any{}
 	for _, layer := range left {
 		parts = append(parts, s.layerText(layer))
 		layers = append(layers, map[string]any{"over": jsonText(layer.Over), "path": jsonText(layer.Path)})
 	}
-	return s.result(strings.Join(parts, "\n\n"), map[string]any{"code": "OK", "layers": layers, "ok": true, "roots": records})
+	return s.result(s.here(strings.Join(parts, "\n\n")), map[string]any{"candidates": candidates, "code": "OK", "layers": layers, "ok": true, "roots": records})
 }
 
 // leftLayers returns the layers of runs that are left over: of one root those that are of it.
-func (s *savepointShelf) leftLayers(args []string, roots []*rootStatus) ([]statedir.Layer, error) {
+func (s *savepointCommand) leftLayers(args []string, roots []*rootStatus) ([]statedir.Layer, error) {
 	all, err := s.state.LeftLayers()
 	if err != nil || len(args) == 0 {
 		return all, err
@@ -123,7 +139,7 @@ func (s *savepointShelf) leftLayers(args []string, roots []*rootStatus) ([]state
 	}), nil
 }
 
-// layerText says of a layer that is left over how it is sealed, and how removed.
+// layerText has the commands that seal and remove a layer that is left over.
 func (a *app) layerText(l statedir.Layer) string {
 	lines := []string{shellQuote(l.Path), "  run        left over: it was killed, or not sealed"}
 	if l.Over != "" {
@@ -133,8 +149,8 @@ func (a *app) layerText(l statedir.Layer) string {
 	return strings.Join(append(lines, "  to remove  "+words.RemoveLayer(l.Path)), "\n")
 }
 
-// rootsOf returns the roots that are asked about, with their names and paths.
-func (s *savepointShelf) rootsOf(args []string) ([]*rootStatus, error) {
+// rootsOf returns the requested roots, with their names and paths.
+func (s *savepointCommand) rootsOf(args []string) ([]*rootStatus, error) {
 	if len(args) == 0 {
 		return s.allRoots()
 	}
@@ -147,7 +163,7 @@ func (s *savepointShelf) rootsOf(args []string) ([]*rootStatus, error) {
 		return nil, err
 	}
 	root := []*rootStatus{{name: name, path: path}}
-	unknown := notKnown(path, "commit or snapshot", "\"spectrum status\" lists all roots")
+	unknown := notKnown(s.state, path, "commit or snapshot", "\"spectrum status\" lists all roots")
 	if unknown == nil {
 		return root, nil
 	}
@@ -155,18 +171,21 @@ func (s *savepointShelf) rootsOf(args []string) ([]*rootStatus, error) {
 	if err != nil || slices.ContainsFunc(known, func(st *rootStatus) bool { return st.name == name }) {
 		return root, err
 	}
+	if other := otherID(s.state, args[0]); other != "" && !isThere(args[0]) {
+		return nil, refusedHint(fmt.Errorf("%q is an ID, and not a restore root", args[0]), other)
+	}
 	return nil, unknown
 }
 
 // allRoots returns all roots that are known, by their names: what is lost of where they are, the
 // log may still have.
-func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
+func (s *savepointCommand) allRoots() ([]*rootStatus, error) {
 	paths, err := s.state.RootPaths()
 	if err != nil {
 		return nil, err
 	}
 	at := map[string]string{}
-	all, _ := actionsOf(s.state, "") // what is wrong with it is said of each root
+	all, _ := actionsOf(s.state, "") // each root reports its damage
 	for _, c := range all {
 		at[audit.RootOf(c.Root)] = audit.RootOf(c.Root)
 	}
@@ -178,7 +197,7 @@ func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
 		at[name] = path
 	}
 	var roots []*rootStatus
-	lost, err := kept.UnnamedRoots(s.state)
+	lost, err := statecheck.UnnamedRoots(s.state)
 	if err != nil {
 		return nil, err
 	}
@@ -193,12 +212,12 @@ func (s *savepointShelf) allRoots() ([]*rootStatus, error) {
 	return roots, nil
 }
 
-// examine finds out how a root stands. What cannot be found out is noted, and keeps nothing else
-// from being known.
-func (s *savepointShelf) examine(ctx context.Context, st *rootStatus) {
+// examine finds the state of a root. An error in one part is recorded, and does not stop the
+// others.
+func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 	st.stateFree = st.freeAt(s.state.Root())
 	st.unended(s.state)
-	dir, err := pathsafe.OpenRoot(st.path)
+	dir, err := st.open()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		st.state = rootGone
@@ -217,17 +236,20 @@ func (s *savepointShelf) examine(ctx context.Context, st *rootStatus) {
 	hasSnapshots := st.newestWhole(s.state)
 	isNamed, err := s.state.Names(st.name)
 	if st.knows(err) && !isNamed && (hasSnapshots || st.tip != nil) {
-		st.knows(kept.UnnamedError(s.state, st.name))
+		st.knows(statecheck.UnnamedError(s.state, st.name))
 	}
-	st.waiting(s.state)
+	st.waiting(s.app, s.state)
 	st.views, st.silent, err = view.ForRoot(ctx, st.name, st.path)
 	st.knows(err)
 	st.heldBack(ctx, s)
 }
 
+// open opens the restore root for a look.
+func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
+
 // newestWhole finds the newest snapshot that has everything, and reports whether there is any.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
-	store, err := kept.Snapshots(state)
+	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {
 		return false
 	}
@@ -245,7 +267,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	return len(all)+len(damaged) > 0
 }
 
-// knows notes an error, and reports whether there is none.
+// knows records an error, and reports whether there is none.
 func (st *rootStatus) knows(err error) bool {
 	if err != nil {
 		st.unknown = append(st.unknown, err)
@@ -275,7 +297,7 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	if mark, is := state.BarOf(st.name); is {
 		st.bar = &barMark{mark}
 	}
-	for _, kin := range haltedKin(state, st.name, st.path) {
+	for _, kin := range haltedRelated(state, st.name, st.path) {
 		st.beside = append(st.beside, kin.Kin.Path)
 	}
 	switch {
@@ -313,8 +335,11 @@ func (st *rootStatus) freeAt(dir *pathsafe.Dir) int64 {
 	return int64(min(free.Bytes, 1<<62)) //nolint:gosec // bounded
 }
 
+// maxAgain is how many previews status has a command for.
+const maxAgain = 3
+
 // waiting finds the previews that can still be approved.
-func (st *rootStatus) waiting(state *statedir.Dir) {
+func (st *rootStatus) waiting(a *app, state *statedir.Dir) {
 	ids, err := state.Unused()
 	st.knows(err)
 	begun, err := state.Attempts(st.name)
@@ -329,12 +354,15 @@ func (st *rootStatus) waiting(state *statedir.Dir) {
 		root, err := state.RootName(record.Origin().RestoreRoot)
 		if err == nil && root == st.name && record.Attempts() == begun {
 			st.previews = append(st.previews, id)
+			if again := a.reviewAgain(record.Origin(), record.Asked()); len(st.again) < maxAgain && !slices.Contains(st.again, again) {
+				st.again = append(st.again, again)
+			}
 		}
 	}
 }
 
 // heldBack finds the candidates for the root that are held.
-func (st *rootStatus) heldBack(ctx context.Context, s *savepointShelf) {
+func (st *rootStatus) heldBack(ctx context.Context, s *savepointCommand) {
 	store, err := openQuarantine(s.state)
 	if !st.knows(err) {
 		return
@@ -363,6 +391,8 @@ func (st *rootStatus) text() string {
 		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds ends it, or \"spectrum recover --acknowledge %s\"", st.bar.what(), path)
 	case st.state == rootHalted:
 		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
+	case st.state == rootUnfinished && len(st.unfinished) == 1 && st.unfinished[0] == staging.LockName:
+		add("state", "unfinished: a command is at work, or was killed before it changed anything; \"spectrum recover %s\" removes its lock then", path)
 	case st.state == rootUnfinished:
 		add("state", "unfinished: a command is at work, or was killed; \"spectrum recover %s\" ends it", path)
 	case st.state == rootGone:
@@ -381,6 +411,9 @@ func (st *rootStatus) text() string {
 	}
 	if len(st.previews) > 0 {
 		add("previews", "%s; a commit rejects one if what it shows has changed since", strings.Join(shortIDs(st.previews), " "))
+	}
+	for _, line := range st.again {
+		add("to review", "%s", line)
 	}
 	for _, at := range st.views {
 		add("view", "%s", shellQuote(at))

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/cancelable"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -27,7 +27,7 @@ func TestStuckCandidateStaysOpen(t *testing.T) {
 		read <- err
 		return struct{}{}, err
 	})
-	if !errors.Is(err, patient.ErrStuck) || !errors.Is(err, context.Canceled) {
+	if !errors.Is(err, cancelable.ErrStuck) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 	c.close()

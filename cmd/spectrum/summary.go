@@ -5,60 +5,104 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"golang.org/x/term"
 )
 
 // screen is the terminal on stderr.
-func (a *app) screen() preview.Screen {
-	s := preview.Screen{Columns: columnsOf(a.stderr), Lines: preview.MaxLines, Color: onTerminal(a.stderr) && colored()}
+func (a *app) screen(p paged) report.Screen {
+	s := report.Screen{Columns: columnsOf(a.stderr), Lines: report.MaxLines, Color: p.colored(onTerminal(a.stderr))}
 	if height := heightOn(a.stderr); height > 0 {
 		s.Lines = height
 	}
 	return s
 }
 
-// colored reports whether colors may be written to a terminal.
-func colored() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
-
 // showSummary writes the summary of a preview to the terminal, with the commands that go on.
 func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presented) error {
-	p, r, s := shown.preview, shown.restore, a.screen()
-	if at, err := machine.RoomOf(r.Root()); err == nil { // it is only shown: a commit counts again
-		if free, err := at.Free(); err == nil {
-			s.Free = free.Bytes
-		}
-	}
+	p, s := shown.preview, a.screen(shown.opts.paged)
+	s.Free = freeFor(shown.restore)
 	if line := a.approveLine(p); line != "" && !shown.opts.asks && len(shown.held) == 0 {
-		s.Next = append(s.Next, preview.Row{Name: "approve", Value: line})
+		s.Next = append(s.Next, report.Row{Name: approves, Value: line, Short: a.commandLine("commit", "--preview", p.ID()[:shortest])})
 	}
 	if asked := shown.candidate.asked; p.CouldReplace() {
 		asked.Replace = true
-		s.Next = append(s.Next, preview.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...)})
+		s.Next = append(s.Next, report.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...), Short: "the same, with --replace"})
 	}
-	for n, id := range p.Unknown() {
+	for n, id := range report.Of(p).Unknown() {
 		name := ""
 		if n == 0 {
 			name = "trust"
 		}
-		s.Next = append(s.Next, preview.Row{Name: name, Value: a.commandLine("trust", "add", id)})
+		s.Next = append(s.Next, report.Row{Name: name, Value: a.commandLine("trust", "add", id), Short: a.commandLine("trust", "add", id[:leastSeen])})
 	}
-	s.More = preview.Row{Name: "see more", Value: a.diffLine(shown.candidate.origin)}
-	s.Next = append(s.Next, preview.Row{Name: "report", Value: state.ReportPath(p.ID())})
+	if line := a.diffLine(shown.candidate.origin); line != "" {
+		s.Next = append(s.Next, report.Row{Name: "see more", Value: line, Short: a.shortDiff(shown.candidate.origin)})
+	}
+	s.Next = append(s.Next, report.Row{Name: "report", Value: state.ReportPath(p.ID())})
 	a.bar().clear()
-	s.After, s.Pager = a.linesAfter(shown, s.Columns), a.pages(shown.opts.paged)
+	s.After = a.linesAfter(shown, s.Columns)
 	var out bytes.Buffer
-	fits, err := p.WriteSummary(ctx, &out, s)
+	fits, err := report.Of(p).WriteSummary(ctx, &out, s)
 	if err != nil {
 		return err
 	}
-	return a.onScreen(a.stderr, out.Bytes(), s.Pager && !fits)
+	inPager := !fits && a.pages(shown.opts.paged)
+	if err := a.onScreen(a.stderr, out.Bytes(), inPager); err != nil || !inPager || shown.opts.asks {
+		return err
+	}
+	out.Reset()
+	if err := report.Of(p).WriteRecap(&out, s); err != nil {
+		return err
+	}
+	a.tell("")
+	height := 1 + strings.Count(out.String(), "\n") // no row of it is longer than the screen
+	if _, err := out.WriteTo(a.stderr); err != nil {
+		return err
+	}
+	a.tell("%s", goesOn(s, height))
+	return nil
+}
+
+// goesOn are the rows of a summary that stay on the screen after a pager, which can be left before its
+// end: the command that approves, in its short form where the screen has too few lines, and the report.
+func goesOn(s report.Screen, recap int) string {
+	last := s.Next[len(s.Next)-1]
+	text := last.Name + ": " + last.Value
+	if first := s.Next[0]; first.Name == approves {
+		whole := first.Name + ": " + first.Value + "\n" + text
+		if recap+heightOf(whole, s.Columns)+s.After < s.Lines {
+			return whole
+		}
+		return first.Name + ": " + first.Short + "\n" + text
+	}
+	return text
+}
+
+// approves is the name of the row with the command that approves.
+const approves = "approve"
+
+// freeFor is how many bytes are free for a restore; 0 if that is not known. It is only shown: a
+// commit counts again.
+func freeFor(r *restore.Restore) uint64 {
+	at, err := machine.RoomOf(r.Root())
+	if err != nil {
+		return 0
+	}
+	free, err := at.Free()
+	if err != nil {
+		return 0
+	}
+	return free.Bytes
 }
 
 // linesAfter is how many lines of the terminal follow a summary on the same screen.
@@ -90,8 +134,8 @@ func heightOf(text string, columns int) (lines int) {
 	return lines
 }
 
-// pages reports whether what is longer than the screen goes through a pager: a person is there to
-// go on with it, and no script reads what is printed.
+// pages reports whether output that is longer than the screen goes through a pager: the session is
+// interactive, and no script reads the output.
 func (a *app) pages(p paged) bool {
 	return !p.noPager && onTerminal(os.Stdin) && onTerminal(a.stdout) && onTerminal(a.stderr) && heightOn(a.stderr) > 0 && pagerCommand() != ""
 }
@@ -153,6 +197,23 @@ func (a *app) diffLine(o preview.Origin) string {
 		return ""
 	}
 	return line
+}
+
+// shortDiff is diffLine with the name of a candidate in the place of its path; "" where that name is not
+// its own. The restore root is left out where the candidate was sealed over it.
+func (a *app) shortDiff(o preview.Origin) string {
+	if len(o.RunDirs) != 1 || o.Chain {
+		return ""
+	}
+	c, isName, err := a.findCandidate(filepath.Base(o.RunDirs[0]))
+	if derived, unknown := projectRootOf(o.RunDirs); err != nil || !isName || string(c.RunDir) != o.RunDirs[0] || unknown != nil || derived != o.ProjectRoot {
+		return ""
+	}
+	words := []string{"diff", filepath.Base(o.RunDirs[0])}
+	if string(c.Over) != o.RestoreRoot {
+		words = append(words, o.RestoreRoot)
+	}
+	return a.commandLine(words...)
 }
 
 // tellHeld names what holds a candidate in quarantine, and the next steps.

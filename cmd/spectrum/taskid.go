@@ -3,24 +3,25 @@ package main
 import (
 	"iter"
 
-	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// taskIDs are the signed task_ids of a plan's runs, in their order.
-func taskIDs(plan *restore.Plan) []string {
+// taskIDs are the signed task_ids of a candidate's runs, in their order.
+func taskIDs(bundles iter.Seq[view.Signed]) []string {
 	ids := []string{}
-	for b := range bundlesOf(plan) {
+	for b := range bundles {
 		ids = append(ids, b.TaskID())
 	}
 	return ids
 }
 
-func bundlesOf(plan *restore.Plan) iter.Seq[*verify.Bundle] {
-	return func(yield func(*verify.Bundle) bool) {
-		for run := range plan.Runs() {
-			if !yield(run.Bundle()) {
+// signedOf are verified bundles.
+func signedOf(bundles []*verify.Bundle) iter.Seq[view.Signed] {
+	return func(yield func(view.Signed) bool) {
+		for _, b := range bundles {
+			if !yield(b) {
 				return
 			}
 		}
@@ -32,7 +33,7 @@ const renamedShown = 20
 
 // sayRenamed names the runs whose directory has another name than the task that was
 // signed: a result shows the directory's, or the operator has just typed it.
-func (a *app) sayRenamed(bundles iter.Seq[*verify.Bundle]) {
+func (a *app) sayRenamed(bundles iter.Seq[view.Signed]) {
 	n := 0
 	for b := range bundles {
 		if !preview.IsRenamed(b) {

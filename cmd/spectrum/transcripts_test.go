@@ -69,7 +69,8 @@ var shownSizes = []shownSize{
 var shownWidths = []int{80, 60}
 
 // TestTranscripts: docs/transcripts.md shows what preview and commit print on a terminal. The largest
-// candidate, and the second one at the second width, are compared in the sweep only.
+// candidate, and the second one at the second width, are compared in the sweep only, and not with the
+// race detector.
 func TestTranscripts(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the paths of the page need a mount namespace of root")
@@ -83,7 +84,7 @@ func TestTranscripts(t *testing.T) {
 	for _, size := range shownSizes {
 		fmt.Fprintf(&all, "\n## %s\n", size.title)
 		for _, columns := range shownWidths {
-			if (size.files > 10000 || size.files > 1000 && columns < 80) && !*writeTranscripts && tier.Now() < tier.Sweep {
+			if (size.files > 10000 || size.files > 1000 && columns < 80) && !*writeTranscripts && (tier.Now() < tier.Sweep || raceDetector) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%d files, %d columns", size.files, columns), func(t *testing.T) {

@@ -16,34 +16,33 @@ import (
 func newTrust(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
-		Short: "whom you trust: validators that are pinned or revoked",
-		Long: `trust keeps the validators that you trust, and those that nobody should trust any
-more. What is signed by whom is decided before that, by verify; trust decides
-what may be restored:
+		Short: "list, pin and revoke validators",
+		Long: `trust lists, pins and revokes validators. A signature tells who signed a bundle;
+trust decides whose bundles may be restored:
 
-  while nobody is pinned, every candidate that verifies, and its preview shows
-  the validator_id as an authority_conflict that the approval acknowledges;
-  once somebody is pinned, only what pinned validators have signed;
-  never what a revoked one has signed.
+  - if no validator is pinned: every candidate that verifies. The preview shows
+    its validator_id as an authority_conflict, which the approval acknowledges.
+  - if one is pinned: only candidates of pinned validators.
+  - never a candidate of a revoked validator.
 
-Pinned and revoked are also those in ` + trust.System + `/trusted.d and revoked.d, where
-each file begins with a validator_id. This command changes the state directory
-only.`,
+Files in ` + trust.System + `/trusted.d and revoked.d
+that begin with
+a validator_id pin and revoke too. This command changes only the state directory.`,
 	}
 	cmd.AddCommand(
 		newTrustAdd(app),
 		newTrustRevoke(app),
 		&cobra.Command{
 			Use:   "remove VALIDATOR_ID",
-			Short: "pin a validator no longer",
-			Long: `remove takes back "trust add": the validator is not pinned any more. VALIDATOR_ID is
-its 64 digits, or the first four or more.`,
+			Short: "unpin a validator",
+			Long: `remove undoes "trust add": the validator is no longer pinned. VALIDATOR_ID is its 64
+digits, or the first four or more.`,
 			Args: exactly(1),
 			RunE: func(_ *cobra.Command, args []string) error { return app.removeTrust(args[0]) },
 		},
 		&cobra.Command{
 			Use:   "list",
-			Short: "list who is pinned and who is revoked, and where",
+			Short: "list the pinned and revoked validators",
 			Args:  exactly(0),
 			RunE:  func(*cobra.Command, []string) error { return app.listTrust() },
 		})
@@ -55,16 +54,16 @@ func newTrustAdd(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add VALIDATOR_ID",
 		Short: "pin a validator",
-		Long: `add pins a validator. Once one is pinned, only what pinned validators have signed can
-be restored. VALIDATOR_ID is its 64 digits; for a validator that signed what was
-previewed or committed here, 16 or more of its first digits are enough.
+		Long: `add pins a validator. As soon as one is pinned, only bundles of pinned validators can
+be restored. VALIDATOR_ID is its 64 digits. For a validator that signed what was
+previewed or committed here, the first 16 or more are enough.
 
-Before that it prints the whole id in groups, to be compared with what the signer
-says it is, and what this validator has signed of what is kept here.`,
+add first prints the whole ID in groups, to compare with what the signer tells you,
+and what this validator has signed here.`,
 		Args: exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error { return app.addTrust(args[0], note) },
 	}
-	cmd.Flags().StringVar(&note, "note", "", "`text` to remember with it")
+	cmd.Flags().StringVar(&note, "note", "", "`text` to store with it")
 	return cmd
 }
 
@@ -95,13 +94,24 @@ func (a *app) removeTrust(id string) error {
 		return err
 	}
 	defer v.state.Close()
-	return a.changeTrust(v, trust.Unpin(v.place, v.id))
+	wasPinned := len(v.policy.Pinned()) > 0
+	if err := a.changeTrust(v, trust.Unpin(v.place, v.id)); err != nil {
+		return err
+	}
+	policy, err := loadTrust(v.state)
+	if err == nil && wasPinned && len(policy.Pinned()) == 0 {
+		a.tell("spectrum: warning: %s", oneLine(nonePinned))
+	}
+	return err
 }
 
-// changeTrust prints how a validator stands after a change, or why there was none.
+// nonePinned says what it means that no validator is pinned.
+const nonePinned = "no validator is pinned now: candidates of every validator that is not revoked can be restored; \"spectrum trust add VALIDATOR_ID\" limits that to pinned ones"
+
+// changeTrust prints the state of a validator after a change, or why nothing was changed.
 func (a *app) changeTrust(v *validator, err error) error {
 	if errors.Is(err, trust.ErrKnown) {
-		return refusedHint(err, "no command is needed; \"spectrum trust list\" says who is pinned or revoked")
+		return refusedHint(err, "no command is needed; \"spectrum trust list\" lists the pinned and revoked validators")
 	}
 	if err != nil {
 		return refusedHint(err, namesValidator)
@@ -115,7 +125,15 @@ func (a *app) changeTrust(v *validator, err error) error {
 	if reason := policy.Reason(v.id); reason != "" {
 		fields["reason"] = jsonText(reason)
 	}
-	return a.result(v.id+" "+standing, fields)
+	return a.result(v.id+" "+statusText(policy.Of(v.id)), fields)
+}
+
+// statusText is how a validator stands, in words for a person.
+func statusText(standing trust.Status) string {
+	if standing == trust.Unknown || standing == trust.Unpinned {
+		return "not pinned"
+	}
+	return string(standing)
 }
 
 // loadTrust reads the places of the operator and of the machine.
@@ -156,7 +174,7 @@ func (a *app) listTrust() error {
 		return err
 	}
 	lines, records := []string{}, []any{}
-	add := func(r trust.Record, standing trust.Standing) {
+	add := func(r trust.Record, standing trust.Status) {
 		lines = append(lines, oneLine(strings.TrimSpace(fmt.Sprintf("%s %s %q %s", r.ID, standing, r.Path, r.Note))))
 		records = append(records, map[string]any{"note": jsonText(r.Note), "path": jsonText(r.Path), "standing": string(standing), "validator_id": r.ID})
 	}
@@ -165,6 +183,9 @@ func (a *app) listTrust() error {
 	}
 	for _, r := range policy.Revoked() {
 		add(r, trust.Revoked)
+	}
+	if len(policy.Pinned()) == 0 {
+		a.say("%s", nonePinned)
 	}
 	return a.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "policy": policy.Digest(), "validators": records})
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/trust"
@@ -12,38 +13,40 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errNotRevoked is the answer of an operator who was asked whether a validator is to be revoked.
+// errNotRevoked reports that the operator did not confirm a revocation.
 var errNotRevoked = errors.New("not confirmed: nothing was revoked")
 
 func newTrustRevoke(app *app) *cobra.Command {
 	reason := ""
 	cmd := &cobra.Command{
 		Use:   "revoke --reason TEXT VALIDATOR_ID",
-		Short: "revoke a validator for good, also where it is pinned",
-		Long: `revoke is for a key that was stolen or lost. Nothing that the validator has signed can
-be restored any more, whenever it was signed, and no pin overrides that. No command
-takes a revocation back.
+		Short: "revoke a validator permanently, even if it is pinned",
+		Long: `revoke rejects a validator whose key was stolen or lost. Nothing that it signed, at
+any time, can be restored any more, even if it is pinned. A revocation cannot be
+undone.
 
-The reason is kept with the validator, and shown wherever it is rejected. On a
-terminal it is asked for where --reason does not give it, and revoke asks for
-confirmation. Elsewhere --reason is required, and enough.
+The reason is stored with the validator and shown whenever it is rejected. On a
+terminal, revoke asks for the reason if --reason is missing, and for confirmation.
+Without a terminal, --reason is required, and there is no confirmation.
 
-VALIDATOR_ID is its 64 digits. The first four or more are enough for a validator that
-is pinned, and the first 16 or more for one that signed what was previewed or
-committed here.`,
+VALIDATOR_ID is its 64 digits. For a pinned validator the first four or more are
+enough; for one that signed what was previewed or committed here, 16 or more.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason(cmd, reason); err != nil {
 				return err
 			}
-			asks := !app.json && onTerminal(os.Stdin) && onTerminal(app.stderr)
+			asks, err := app.asksFirst(cmd)
+			if err != nil {
+				return err
+			}
 			if reason == "" && !asks {
 				return usage(cmd, "--reason is required: a revocation cannot be undone, and its reason is kept")
 			}
 			return app.revokeTrust(cmd.Context(), args[0], reason, asks)
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, in `words`; kept and shown with the validator")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, in `words`; stored and shown with the validator")
 	return cmd
 }
 
@@ -61,8 +64,22 @@ func (a *app) revokeTrust(ctx context.Context, id, reason string, asks bool) err
 			return a.changeTrust(v, fmt.Errorf("validator %s is revoked already: %w", v.id, trust.ErrKnown))
 		}
 	}
-	for _, line := range v.lines()[:groupLines] {
+	if v.seen == nil {
+		v.seen = seenValidators(v.state)
+	}
+	lines := v.lines()
+	if len(v.seen[v.id]) > 0 {
+		lines = lines[:groupLines]
+	}
+	for _, line := range lines {
 		a.tell("%s", line)
+	}
+	if near := v.near(); near != "" {
+		hint := fmt.Sprintf("did you mean %s, which differs in few digits", near)
+		if !asks {
+			return refusedHint(fmt.Errorf("validator %s is neither pinned, nor has it signed anything that is kept here: nothing was revoked", v.id), hint)
+		}
+		a.tell("spectrum: %s", hint)
 	}
 	if own := v.own(); own != "" {
 		a.tell("spectrum: %s", oneLine(own))
@@ -73,10 +90,58 @@ func (a *app) revokeTrust(ctx context.Context, id, reason string, asks bool) err
 			return err
 		}
 	}
-	return a.changeTrust(v, trust.Revoke(v.place, v.id, reason))
+	err = a.changeTrust(v, trust.Revoke(v.place, v.id, reason))
+	if next := v.nextKey(); err == nil && next != "" {
+		a.tell("hint: %s", oneLine(next))
+	}
+	return err
 }
 
-// own says whether the key is one that signs here; "" where it is not.
+// maxSlips is in how many digits a validator_id with typing mistakes differs from the one that is meant.
+const maxSlips = 4
+
+// near returns the ID of a pinned or seen validator that differs in few digits from this one, of
+// which nothing is known here; "" for none.
+func (v *validator) near() string {
+	known := maps.Clone(v.seen)
+	for _, r := range v.policy.Pinned() {
+		known[r.ID] = nil
+	}
+	for _, path := range []string{v.state.KeyPath(), v.state.HostKey()} {
+		if key, err := bundle.LoadKey(path); err == nil {
+			known[key.ValidatorID()] = nil
+		}
+	}
+	if _, isKnown := known[v.id]; isKnown {
+		return ""
+	}
+	best, fewest := "", maxSlips+1
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		slips := 0
+		for i := range len(id) {
+			if i >= len(v.id) || id[i] != v.id[i] {
+				slips++
+			}
+		}
+		if slips < fewest {
+			best, fewest = id, slips
+		}
+	}
+	return best
+}
+
+// nextKey is the next step after one's own signing key was revoked; "" where it was another one.
+func (v *validator) nextKey() string {
+	key, err := bundle.LoadKey(v.state.KeyPath())
+	if err != nil || key.ValidatorID() != v.id {
+		return ""
+	}
+	path := shellQuote(v.state.KeyPath())
+	return fmt.Sprintf("move the key away: mv %s %s; the next \"spectrum seal\" or \"spectrum run\" makes a new one, with which what is still good is to be sealed again",
+		path, shellQuote(v.state.KeyPath()+".revoked"))
+}
+
+// own describes which of this host's keys it is; "" if it is none.
 func (v *validator) own() string {
 	var own []string
 	if key, err := bundle.LoadKey(v.state.KeyPath()); err == nil && key.ValidatorID() == v.id {
@@ -88,8 +153,8 @@ func (v *validator) own() string {
 	return strings.Join(own, "; ")
 }
 
-// confirmRevoke asks for the reason, where none was given, and for the word that revokes, and
-// returns the reason.
+// confirmRevoke asks for the reason, if none was given, and for the word that revokes, and returns
+// the reason.
 func (a *app) confirmRevoke(ctx context.Context, id, reason string) (string, error) {
 	if reason == "" {
 		line, err := a.newPrompt("reason: ").read(ctx)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,5 +58,52 @@ func TestRevokeAsks(t *testing.T) {
 				t.Errorf("listed: %q\n%s", listed, said)
 			}
 		})
+	}
+}
+
+// TestRevokeTypedBefore: what was typed before the questions of a revocation does not answer them.
+func TestRevokeTypedBefore(t *testing.T) {
+	t.Parallel()
+	state, id := t.TempDir()+"/state", strings.Repeat("ab12", 16)
+	seat := terminal.Sit(t, 60, 24)
+	cmd := command(t, "--state-dir", state, "trust", "revoke", "--reason", "lost", id)
+	cmd.Stdin, cmd.Stderr, cmd.Stdout = seat.Program, seat.Program, nil
+	seat.Type(t, "revoke\r\x04")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	seat.Await(t, "revoke:")
+	seat.Type(t, "no\r")
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != statusApproval {
+		t.Errorf("exit status %d:\n%s", got, seat.Hang(t))
+	}
+}
+
+// TestPruneTypedBefore: what was typed before the question removes no snapshot.
+func TestPruneTypedBefore(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir() + "/state"
+	for range 2 {
+		root := t.TempDir()
+		for n := range 2 {
+			if err := os.WriteFile(filepath.Join(root, "a"), []byte{byte(n)}, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			must(t, "--state-dir", state, "snapshot", "take", root)
+		}
+	}
+	seat := terminal.Sit(t, 60, 24)
+	cmd := command(t, "--state-dir", state, "snapshot", "prune", "--keep-last", "1")
+	cmd.Stdin, cmd.Stderr, cmd.Stdout = seat.Program, seat.Program, nil
+	seat.Type(t, "y\r\x04")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	seat.Await(t, "remove 2 snapshots of 2 restore roots? [y/N]")
+	seat.Type(t, "\r")
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != statusApproval {
+		t.Errorf("exit status %d:\n%s", got, seat.Hang(t))
 	}
 }

@@ -14,7 +14,7 @@ import (
 func newUmount(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "umount MOUNTPOINT",
-		Short: "end a view, also one whose server has died",
+		Short: "end a view, even if its server has died",
 		Args:  exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			way, err := pathsafe.WayToMount(args[0])
@@ -49,7 +49,7 @@ const nameView = "name the directory that \"spectrum mount\" has mounted on; \"f
 func heldByOthers(busy *fusemount.BusyError) error {
 	own := func(h fusemount.Holder) bool { return h.PID == os.Getpid() }
 	if !slices.ContainsFunc(busy.Holders, own) {
-		return refusedHint(busy, "end what holds it, then run umount again")
+		return refusedHint(busy, "end the processes that use it, then run umount again")
 	}
 	others := &fusemount.BusyError{Path: busy.Path, Holders: slices.DeleteFunc(slices.Clone(busy.Holders), own)}
 	hint := fmt.Sprintf("your shell is in it: leave it with \"cd /\", then run \"spectrum umount %s\"", shellQuote(busy.Path))

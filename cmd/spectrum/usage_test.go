@@ -138,7 +138,7 @@ func checkArguments(t *testing.T, program string, cmd *cobra.Command, with func(
 
 var (
 	optional = regexp.MustCompile(`\[[^\[\]]*\]`)
-	argument = regexp.MustCompile(`^[A-Z_]+(\|[a-z]+)?(\.\.\.)?$`)
+	argument = regexp.MustCompile(`^[A-Z_@]+(\|[a-z]+)?(\.\.\.)?$`)
 )
 
 // argumentsOf reads from its line of usage how many arguments a command takes. Of
@@ -183,17 +183,24 @@ var wrongUses = [][]string{
 	{"seal", "--run-dir", "r", "--scope", "x", "y"}, {"seal", "--run-dir", "r", "--scope", "a=nothing", "y"}, {"seal", "--run-dir", "r", "--scope", "/a=decisions", "y"},
 	{"seal", "--run-dir", "r", "--exclude", "[", "y"},
 	{"mount", "mnt"}, {"mount", "elsewhere", "p/CONTRACTS/_runs/r"}, {"mount", "--all", "--chain", "runs", "mnt"}, {"mount", "--all", "--restore-root", "/r", "runs", "mnt"}, {"mount", "--all", "a", "b", "mnt"},
-	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
+	{"mount", "--all", "elsewhere", "mnt"}, {"mount", "--lazy", "--restore-root", "/r", "r", "mnt"}, {"mount", "--lazy", "--all", "runs", "mnt"}, {"mount", "-o", "nonsense", "r", "mnt"}, {"mount", "-o", "remount", "r", "mnt"},
 	{"preview"}, {"preview", "--from-mount", "m", "x"}, {"preview", "--savepoint", "s", "--restore-root", "/r", "x"}, {"preview", "--scope", "nothing", "--restore-root", "/r", "x"},
-	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"}, {"preview", "--color", "loud", "--restore-root", "/r", "x"},
+	{"preview", "--decide", "C-001", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=maybe", "--restore-root", "/r", "x"}, {"preview", "--decide", "C-001=resolved", "--decide", "C-001=rejected", "--restore-root", "/r", "x"}, {"preview", "--color", "loud", "--restore-root", "/r", "x"},
 	{"commit"}, {"commit", "--receipt", "", "--preview", "i"}, {"preview", "--html", "", "--restore-root", "/r", "x"}, {"commit", "--preview", "i", "x"}, {"commit", "--preview", "i", "--agent", "a"}, {"commit", "--approve", "yes", "x"}, {"commit", "--from-mount", "m", "x"},
 	{"rollback", "--emergency", "--with-later", "/r"},
+	{"preview", "--from-mount", "m", "x", "y"}, {"preview", "--savepoint", "s", "x", "y"}, {"log", ""}, {"recover", ""}, {"rollback", "--emergency", ""}, {"rollback", "1234", "5678"}, {"savepoint", "verify", "latest", ""}, {"savepoint", "verify", "1234", "5678"},
 	{"recover", "--statement", "x", "/r"},
 	{"snapshot", "prune"}, {"snapshot", "diff"},
-	{"rollback", "--reason", " ", "x"}, {"snapshot", "restore", "--to", "d", "--dry-run", "x"}, {"snapshot", "take", "--reason", "\xff", "/r"}, {"snapshot", "watch", "--every", "0s", "/r"},
+	{"rollback", "--reason", " ", "x"}, {"rollback", "--reason", "TEXT", "x"}, {"quarantine", "release", "--reason", "TEXT", "latest"}, {"snapshot", "restore", "--to", "d", "--dry-run", "x"}, {"snapshot", "take", "--reason", "\xff", "/r"}, {"snapshot", "watch", "--every", "0s", "/r"},
 	{"quarantine", "release", "12345678"},
+	{"push", "r"}, {"push", "file:///x", "file:///y"}, {"push", "--timeout", "0s", "r", "file:///x"}, {"push", "r", "file:///x@" + anyRoot}, {"push", "r", "ftp://x"}, {"push", "r", "https://localhost/x"},
+	{"pull", "file:///x", "d"}, {"store", "gc", "--grace", "0s", "file:///x"}, {"ls", "http://example.org/x"}, {"ls", "file:///x@12"},
+	{"verify", "file:///x@" + anyRoot, "file:///y@" + anyRoot}, {"verify", "--project-root", "/p", "file:///x@" + anyRoot},
 	{"help", "comit"},
 }
+
+// anyRoot is a bundle root.
+const anyRoot = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // wrongMounts are the same of what mount(8) starts.
 var wrongMounts = [][]string{{"none", "mnt"}, {"-t", "ext4", "r", "mnt"}}
@@ -230,8 +237,9 @@ func TestWrongUsage(t *testing.T) {
 
 // laterUsage is wrong usage that shows only when something was looked up.
 var laterUsage = map[string]bool{
-	"there are savepoints of several restore roots: name one with --restore-root DIR":                    true, // savepoint.txtar
-	"output X is neither in the project nor in X; a revision is named with an equals sign: --base-git=X": true, // seal_git.txtar
+	"there are savepoints of several restore roots: name one with --restore-root DIR":                          true, // savepoint.txtar
+	"output X is neither in the project nor in X; a revision is named with an equals sign: --base-git=X":       true, // seal_git.txtar
+	"stderr is redirected, so that the question cannot be seen: run it without, or with </dev/null to confirm": true, // prune_edits.txtar
 }
 
 // TestSuggestions: a slip of the finger in a command, at any depth, or in a flag.

@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -17,13 +18,13 @@ import (
 )
 
 // namesValidator is the next step where a validator was to be named.
-const namesValidator = "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" says who is pinned or revoked"
+const namesValidator = "a validator_id is 64 hex digits, as \"spectrum keygen\" prints it; \"spectrum trust list\" lists the pinned and revoked validators"
 
 // leastSeen is how many digits name a validator that is neither pinned nor revoked: no key
 // with the same first digits can be made on purpose.
 const leastSeen = 16
 
-// A validator is one that a command was given, with what is known of it here.
+// A validator is an argument of a command, with what is known about it here.
 type validator struct {
 	id     string
 	state  *statedir.Dir
@@ -51,7 +52,7 @@ func (a *app) openValidator(id string) (v *validator, err error) {
 	if v.policy, err = loadTrust(v.state); err != nil {
 		return nil, err
 	}
-	if len(id) < least || len(id) >= 64 || strings.Trim(id, "0123456789abcdef") != "" {
+	if len(id) < least || len(id) >= 64 || !hexdigits.Only(id) {
 		return v, nil // a whole one, or none, which package trust rejects
 	}
 	v.seen = seenValidators(v.state)
@@ -67,7 +68,7 @@ func (a *app) openValidator(id string) (v *validator, err error) {
 	}
 	slices.Sort(found)
 	if len(found) == 1 && v.policy.Of(found[0]) != trust.Pinned && v.policy.Of(found[0]) != trust.Revoked && len(id) < leastSeen {
-		return v, refusedHint(fmt.Errorf("%d digits are too few: anybody can make a key whose validator_id begins with %s", len(id), id),
+		return v, refusedHint(fmt.Errorf("%d digits are too few: anyone can make a key whose validator_id begins with %s", len(id), id),
 			fmt.Sprintf("compare all of it, %s, with that of the validator that is meant, and give %d digits or more", found[0], leastSeen))
 	}
 	switch len(found) {
@@ -118,7 +119,7 @@ func seenValidators(state *statedir.Dir) map[string][]sighting {
 			seen[run.ValidatorID] = append(seen[run.ValidatorID], s)
 		}
 	}
-	if store, err := kept.Savepoints(state); err == nil {
+	if store, err := statecheck.Savepoints(state); err == nil {
 		defer store.Close()
 		found, _ := store.Survey("")
 		for _, sp := range found.Standing {

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/cancelable"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
@@ -21,20 +22,21 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/restore/standing"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"golang.org/x/sys/unix"
 )
 
-// This file is the one place where an error is given its exit status, its code, its details
-// and its next steps.
+// This file is the one place where an error gets its exit status, its code, its details and its
+// next steps.
 
 // The exit statuses (a promise to scripts).
 const (
@@ -59,15 +61,15 @@ type verdict struct {
 	hints   []string
 }
 
-// isMendable reports whether a damaged record can be the cause: an exit status that a repair of the
+// isFixable reports whether a damaged record can be the cause: an exit status that a repair of the
 // state directory may change.
-func (v *verdict) isMendable() bool { return v.status == statusMachine || v.isRejected() }
+func (v *verdict) isFixable() bool { return v.status == statusMachine || v.isRejected() }
 
-// isRejected reports whether the verdict is on what was asked, and not on the machine.
+// isRejected reports whether the verdict is about the request, and not about the machine.
 func (v *verdict) isRejected() bool { return v.status == statusRejected }
 
-// verdictOf asks the rows of the table one after another. What one has decided another one
-// does not change.
+// verdictOf applies the rows of the table in order. A later row does not change what an earlier row
+// has decided.
 func verdictOf(err error) verdict {
 	var v verdict
 	if err == nil {
@@ -88,7 +90,7 @@ func verdictOf(err error) verdict {
 			v.hints = of.hints
 		}
 	}
-	if hints := systemHints(err, v.status); hints != nil || v.status == statusInterrupted { // who interrupts knows how to go on
+	if hints := systemHints(err, v.status); hints != nil || v.status == statusInterrupted { // an interrupted user needs no hint
 		v.hints = hints
 	}
 	return v
@@ -104,11 +106,17 @@ func systemHints(err error, status int) []string {
 	done, isDone := errors.AsType[*doneError](err)
 	part, isPart := errors.AsType[*statedir.PartError](err)
 	isPart = isPart && !machine.IsFault(part)
+	far, isFar := errors.AsType[*store.FaultError](err)
 	switch {
 	case status == statusInterrupted:
+		if left, is := errors.AsType[*leftError](err); is {
+			return left.hints
+		}
 		return nil
 	case isDone:
 		return done.hints()
+	case isFar:
+		return storeHints(far)
 	case onMount && isOwned:
 		return []string{notOwnHint(mounted.Path, owned.UserID)}
 	case isForeign:
@@ -116,7 +124,7 @@ func systemHints(err error, status int) []string {
 	case isPart && status == statusMachine:
 		return partHints(part)
 	case status == statusMachine && unfinished:
-		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" goes on where this had to stop, and so does the next command there; nothing is halted"})
+		return slices.Concat(machineHints(err), []string{"then \"spectrum recover RESTORE_ROOT\" continues from here, and so does the next command on that root; the root is not halted"})
 	case status == statusMachine:
 		return slices.Concat(machineHints(err), lackHints(err))
 	}
@@ -143,10 +151,9 @@ func at(target error, v verdict) func(error) verdict {
 	}
 }
 
-// verdicts is the table. An error is often wrapped in others: the rows are in the order in
-// which they count. A row decides several things at once, but where one thing of an error
-// counts before the rest of it: the JSON of a law before all but a code of our own, and
-// what the operator is told to do before why.
+// verdicts is the table. Errors are often wrapped in others: rows are in order of precedence. A row
+// decides several fields at once, except where one field has another precedence: the JSON of a law
+// before all but a code of our own, and the operator's next step before the reason.
 var verdicts = []func(error) verdict{
 	on(func(e *childError) verdict { return verdict{status: e.status} }),
 	on(func(e *runError) verdict {
@@ -171,7 +178,7 @@ var verdicts = []func(error) verdict{
 		return v
 	}),
 
-	// A root that waits for a person, and an operator who does not wait.
+	// Roots that wait for an operator, and operators who interrupt.
 	on(func(e *haltedError) verdict {
 		return verdict{status: statusHalted, code: codeHalted, details: e.details(), hints: e.hints()}
 	}),
@@ -188,7 +195,7 @@ var verdicts = []func(error) verdict{
 	at(context.Canceled, verdict{status: statusInterrupted, code: codeInterrupted}),
 	on(func(*codedError) verdict { return verdict{status: statusRejected} }),
 
-	// What was asked.
+	// Errors of the request.
 	on(func(e *action.ForeignError) verdict {
 		return verdict{status: statusApproval, code: codeForeign, details: foreignDetails(e), hints: []string{foreignHint(e)}}
 	}),
@@ -222,15 +229,34 @@ var verdicts = []func(error) verdict{
 		"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
 	}}),
 
+	// Stores.
+	on(func(e *store.WrongError) verdict {
+		return verdict{status: statusRejected, code: codeStoreTampered, details: map[string]any{"object": jsonText(e.Key), "store": jsonText(e.Store)}, hints: []string{
+			"nothing of it was used; \"spectrum store check STORE\" names all that is wrong there; push the run again from where it was sealed",
+		}}
+	}),
+	on(func(e *store.NoRunError) verdict {
+		return verdict{status: statusRejected, code: codeStoreNoRun, details: map[string]any{"bundle_root": e.Root, "store": jsonText(e.Store)}, hints: []string{"\"spectrum ls STORE\" lists the runs of a store"}}
+	}),
+	on(func(e *store.LockedError) verdict {
+		return verdict{status: statusRejected, code: codeStoreLocked, hints: []string{"wait until it has ended; if it was killed, run \"spectrum store gc --unlock STORE\" when the grace period has passed"}}
+	}),
+	on(func(e *store.FaultError) verdict {
+		return verdict{status: statusMachine, code: codeStoreFault, details: map[string]any{"object": jsonText(e.Key), "store": jsonText(e.Store)}}
+	}),
+
 	// Sealing.
 	at(gitbase.ErrNoGit, verdict{status: statusUnavailable, code: codeNoGit, hints: []string{"install git, or name a copy of the project as it was with --base DIR"}}),
 
-	// Approvals, and the release of a halted root. What wraps them knows the next step better.
+	// Approvals, and the release of a halted root. A wrapping error knows the next step better.
 	on(func(e *againError) verdict { return verdict{hints: []string{"make a new preview: " + e.command}} }),
-	on(func(e *unsaidError) verdict { return verdict{details: e.details(), hints: e.hints()} }),
+	on(func(e *acknowledgementError) verdict { return verdict{details: e.details(), hints: e.hints()} }),
 	on(func(e *lossError) verdict { return verdict{details: e.details(), hints: e.hints()} }),
 	on(func(e *approvalRequired) verdict {
 		return verdict{details: map[string]any{"preview_id": e.id, "statement": e.recommended}, hints: e.hints()}
+	}),
+	on(func(e *slipOfForm) verdict {
+		return verdict{status: statusApproval, code: codeApprovalUnfit, hints: e.hints}
 	}),
 	on(func(e *action.VagueError) verdict { return verdict{hints: vagueHints(e)} }),
 	approval(errApprovalRequired, codeApprovalRequired, againHint, "then \"spectrum commit --preview ID --approve STATEMENT\"; the preview recommends a statement"),
@@ -241,9 +267,10 @@ var verdicts = []func(error) verdict{
 	approval(preview.ErrUsed, codeApprovalUsed, againHint),
 	approval(preview.ErrForged, codeApprovalInvalid, againHint),
 	approval(errNotShown, codeApprovalStale, againHint),
-	approval(errUnsaid, codeUnsaid, againHint),
-	approval(errSaidOther, codeSaidOther, againHint),
-	approval(errNotRevoked, codeUnsaid, "run it again, and type revoke or the first digits of the validator; in a script --reason is enough"),
+	approval(errNoStatement, codeAcknowledgementRequired, againHint),
+	approval(errOtherStatement, codeAcknowledgementUnfit, againHint),
+	approval(errNotRevoked, codeAcknowledgementRequired, "run it again, and type revoke or the first digits of the validator; in a script --reason is enough"),
+	approval(errNotPruned, codeAcknowledgementRequired, "run it again and answer y, or name one restore root"),
 
 	// The operator's policy.
 	on(func(e *notTrustedError) verdict {
@@ -258,7 +285,7 @@ var verdicts = []func(error) verdict{
 	at(verify.ErrHoles, verdict{status: statusPolicy, code: codeHoles, hints: []string{
 		"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law",
 	}}),
-	at(standing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
+	at(existing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
 	on(func(e *preview.UntrustedError) verdict {
 		if errors.Is(e, preview.ErrRevoked) {
 			return verdict{hints: []string{revokedHint(e.Reason)}}
@@ -272,14 +299,17 @@ var verdicts = []func(error) verdict{
 	}),
 	on(func(*quarantine.RecordError) verdict {
 		return verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
-			"mend or remove what is named; who removes it frees the candidate, and \"spectrum audit show\" says what held it",
+			"repair or remove the named record; removing it releases the candidate, and \"spectrum audit show\" shows what held it",
 		}}
 	}),
+	at(restore.ErrBlockTable, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
+		"without --lazy everything is read, and no block table is needed; ask the signer for a bundle with a right one",
+	}}),
 	at(errRevoked, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
 		"mount again to look at it; \"rolled_back\" in its .spectrum/status.json goes on to say so",
 	}}),
 
-	// The laws, and what stands against a restore root or a view.
+	// The laws, and errors of a restore root or a view.
 	on(func(e *verify.Reject) verdict { return verdict{hints: known(rejectHints[e.Code])} }),
 	on(func(e *restore.Failure) verdict { return verdict{status: statusOfFailure(e), hints: failureHintsOf(e)} }),
 	at(snapshot.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
@@ -296,7 +326,7 @@ var verdicts = []func(error) verdict{
 	}}),
 	on(func(*audit.DamageError) verdict {
 		return verdict{status: statusRejected, code: codeAuditDamaged, hints: []string{
-			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Look into who may write the state directory, and keep the log as it is; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it",
+			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Check which users can write to the state directory, and keep the log unchanged; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it",
 		}}
 	}),
 	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused}),
@@ -307,9 +337,9 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusRejected, code: codeRefused}
 	},
 
-	// The machine, and at the end what is nobody's but ours.
+	// The machine, and last our own bugs.
 	func(err error) verdict {
-		for _, stuck := range []error{fusemount.ErrNotOwn, patient.ErrStuck, fusemount.ErrStuck, fusemount.ErrHidden, fusemount.ErrMoved} {
+		for _, stuck := range []error{fusemount.ErrNotOwn, cancelable.ErrStuck, fusemount.ErrStuck, fusemount.ErrHidden, fusemount.ErrMoved} {
 			if errors.Is(err, stuck) {
 				return verdict{status: statusMachine, code: codeMachine}
 			}
@@ -337,14 +367,14 @@ func approval(err error, c code, hints ...string) func(error) verdict {
 }
 
 func trustHint(validator string) string {
-	return fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" says whom you trust", validator)
+	return fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" lists the pinned and revoked validators", validator)
 }
 
 // failureHintsOf are the next steps after a verdict on a restore.
 func failureHintsOf(e *restore.Failure) []string {
 	hints := known(failureHints[e.Code])
 	if abs, err := filepath.Abs(e.Path); e.Code == restore.TargetNotAbsolute && e.Path != "" && err == nil {
-		hints = []string{"give --restore-root as an absolute path: --restore-root " + shellQuote(abs)}
+		hints = []string{"give --restore-root as an absolute path: " + withRoot(os.Args[1:], e.Path, abs)}
 	}
 	if e.Code == restore.TargetNotExist && e.Path != "" {
 		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
@@ -356,6 +386,26 @@ func failureHintsOf(e *restore.Failure) []string {
 		hints = []string{crossingHint}
 	}
 	return slices.Concat(hints, lackHints(e))
+}
+
+// withRoot is a command line, quoted for a shell, with another restore root in the place of one; only the
+// flag where the root is not on the line.
+func withRoot(args []string, root, other string) string {
+	const flag = "--restore-root"
+	line, found := []string{"spectrum"}, false
+	for n, arg := range args {
+		switch {
+		case arg == flag+"="+root:
+			arg, found = flag+"="+other, true
+		case n > 0 && args[n-1] == flag && arg == root:
+			arg, found = other, true
+		}
+		line = append(line, shellQuote(arg))
+	}
+	if !found {
+		return flag + " " + shellQuote(other)
+	}
+	return strings.Join(line, " ")
 }
 
 // isTooLong reports whether a path is over the limit of the system.

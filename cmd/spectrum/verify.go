@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
@@ -24,14 +25,14 @@ func newVerify(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [--law strict|resume|memory] [--chain] RUN_DIR...",
 		Short: "verify a bundle, or a chain of bundles in the order given",
-		Long: `verify decides whether run directories hold what their signatures say.
+		Long: `verify checks whether run directories contain exactly what their signatures say.
 
-Laws: strict (SPECTRUM-05, the default), resume (SPECTRUM-02) and memory
-(SPECTRUM-03). Only what strict accepts can be mounted or restored.
+The law is strict (SPECTRUM-05, the default), resume (SPECTRUM-02) or memory
+(SPECTRUM-03). Only bundles that pass strict can be mounted or restored.
 
-Who signed each run, and whether you trust that validator, is said on stderr. It is
-no verdict of the law; with --require-trusted it is one of yours: exit status 5
-unless every validator is pinned.`,
+verify prints on stderr who signed each run and whether you trust that validator.
+This is not part of the verdict, unless --require-trusted is given: then the exit
+status is 5 if a validator is not pinned.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
 			return runVerify(cmd, app, opts, runDirs)
@@ -39,8 +40,8 @@ unless every validator is pinned.`,
 	}
 	cmd.Flags().StringVar(&opts.law, "law", "strict", "`law` to verify by: strict, resume or memory")
 	addChain(cmd, &opts.chain)
-	cmd.Flags().StringVar(&opts.buildID, "validator-build-id", "", "with --law resume: the `build` that the bundle must come from")
-	cmd.Flags().BoolVar(&opts.trusted, "require-trusted", false, "reject, with exit status 5, what a validator has signed that is not pinned")
+	cmd.Flags().StringVar(&opts.buildID, "validator-build-id", "", "required `build` of the bundle, with --law resume")
+	cmd.Flags().BoolVar(&opts.trusted, "require-trusted", false, "reject bundles of validators that are not pinned, with exit status 5")
 	return cmd
 }
 
@@ -62,14 +63,24 @@ func runVerify(cmd *cobra.Command, app *app, opts verifyOptions, runDirs []strin
 		return err
 	}
 	bar.done()
-	app.sayRenamed(slices.Values(accepted.bundles))
-	app.saySigned(slices.Values(accepted.bundles))
+	app.sayRenamed(signedOf(accepted.bundles))
+	app.saySigned(accepted.bundles)
+	app.sayHeld(accepted.bundles)
 	if opts.trusted {
 		if err := app.requireTrusted(accepted.bundles); err != nil {
 			return err
 		}
 	}
 	return app.result(accepted.text, accepted.json)
+}
+
+// sayHeld names the runs with a wrong block table: the law accepts them, and a preview holds them.
+func (a *app) sayHeld(bundles []*verify.Bundle) {
+	for _, b := range bundles {
+		if _, err := b.Blocks(); err != nil {
+			a.tell("spectrum: %s: %s; a preview of it is held", oneLine(preview.RunText(b)), oneLine(err.Error()))
+		}
+	}
 }
 
 func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error {
@@ -83,7 +94,7 @@ func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error
 	case opts.law == "resume" && (opts.chain || len(runDirs) > 1):
 		return usage(cmd, "SPECTRUM-02 is a law for one bundle; --law memory is the one for chains")
 	case len(runDirs) == 0 && !opts.chain && opts.law != "memory":
-		return usage(cmd, "no run directory was given")
+		return withoutRuns(usage(cmd, "no run directory was given"))
 	}
 	return nil
 }

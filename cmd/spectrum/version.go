@@ -25,7 +25,7 @@ func newVersion(app *app) *cobra.Command {
 	}
 }
 
-// programVersion is the version of the release, else what the build knows of it.
+// programVersion returns the version of the release, else that of the build information.
 func programVersion() string {
 	if version != "" {
 		return version
@@ -36,9 +36,8 @@ func programVersion() string {
 	return "unknown"
 }
 
-// programDate is the date of what the program was built from: the one that whoever
-// builds a package says (SOURCE_DATE_EPOCH), else that of the commit, else the
-// beginning of time. It is never that of the clock.
+// programDate returns the date of the program's source: SOURCE_DATE_EPOCH of the package build,
+// else the time of the commit, else 1970. It never uses the clock.
 func programDate() time.Time {
 	if seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
 		return time.Unix(seconds, 0)

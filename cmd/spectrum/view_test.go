@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -116,8 +117,8 @@ func TestTamperingAfterMount(t *testing.T) {
 	if got, err := readBlock(t, seen, 0); err != nil || string(got) != content[:blockhash.TagBlockSize] {
 		t.Fatalf("block 0 before: %v", err)
 	}
-	flip(t, source, 5)
-	flip(t, source, tampered*blockhash.TagBlockSize+7)
+	harness.Flip(t, source, 5)
+	harness.Flip(t, source, tampered*blockhash.TagBlockSize+7)
 
 	for block := int64(0); block < blocks; block++ {
 		got, err := readBlock(t, seen, block)
@@ -141,23 +142,6 @@ func TestTamperingAfterMount(t *testing.T) {
 	}
 	if strings.Contains(said, "block 0 ") {
 		t.Errorf("the log names a block that was cached: %s", said)
-	}
-}
-
-func flip(t *testing.T, path string, off int64) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b := make([]byte, 1)
-	if _, err := f.ReadAt(b, off); err != nil {
-		t.Fatal(err)
-	}
-	b[0] ^= 1
-	if _, err := f.WriteAt(b, off); err != nil {
-		t.Fatal(err)
 	}
 }
 

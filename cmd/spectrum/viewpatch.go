@@ -6,14 +6,15 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
+	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/existing"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	maxViewPatch = 16 << 20
 	maxViewNames = maxViewPatch + 1<<20
 
-	// settledAfter is how long ago a file must have changed so that its times tell of the next
+	// settledAfter is how long ago a file must have changed so that its times reveal the next
 	// change.
 	settledAfter = 2 * time.Second
 )
@@ -30,19 +31,20 @@ const (
 // changes makes changes.patch of a view: what "spectrum diff" prints for it, up to a limit. The
 // directory is opened for each, since an open one would keep its file system from being unmounted.
 type changes struct {
-	plan     *restore.Plan
+	plan     *view.Scene
+	files    iter.Seq[fusefs.File]
 	rootPath string
 	rootID   string
 	store    string // of snapshots
 
 	// Of the last patch, one of which is made at a time.
 	text    []byte
-	looked  [sha256.Size]byte // what stood in the root
+	looked  [sha256.Size]byte // the earlier entry in the root
 	settled bool
 }
 
-func newChanges(plan *restore.Plan, root *pathsafe.Dir, store string) (c *changes, err error) {
-	c = &changes{plan: plan, store: store}
+func newChanges(plan *view.Scene, files iter.Seq[fusefs.File], root *pathsafe.Dir, store string) (c *changes, err error) {
+	c = &changes{plan: plan, files: files, store: store}
 	if c.rootPath, err = root.RealPath(); err == nil {
 		c.rootID, err = root.Identity()
 	}
@@ -72,7 +74,7 @@ func (c *changes) patch(done <-chan struct{}) ([]byte, error) {
 	if id, err := root.Identity(); err != nil || id != c.rootID {
 		return nil, fmt.Errorf("restore root %q: it is another directory than when the view was mounted", c.rootPath)
 	}
-	d := rootDiff{plan: c.plan, candidate: slices.SortedFunc(view.Files(c.plan), byPath), root: root, rootPath: c.rootPath, store: c.store}
+	d := rootDiff{plan: c.plan, candidate: slices.SortedFunc(c.files, byPath), root: root, rootPath: c.rootPath, store: c.store}
 	began := time.Now()
 	looked, newest, err := d.look(ctx)
 	if err != nil {
@@ -109,7 +111,7 @@ func (d *rootDiff) look(ctx context.Context) (looked [sha256.Size]byte, newest t
 		_, _ = fmt.Fprintf(all, "%q %v\n", name, err)
 		st, err := lookAt(d.root, p)
 		if err != nil {
-			obstacle, other := standing.Find(d.root, p)
+			obstacle, other := existing.Find(d.root, p)
 			_, _ = fmt.Fprintf(all, "%v %v %v\n", err, obstacle, other)
 			continue
 		}
@@ -147,7 +149,7 @@ func (d *rootDiff) boundedPatch(ctx context.Context, room, roomForNames int) ([]
 			return nil
 		}
 		if isEnd && unnamed > 0 {
-			s.comments = append(s.comments, fmt.Sprintf("# %s more differ and are not named", numberOf(unnamed, "file")))
+			s.comments = append(s.comments, fmt.Sprintf("# not named: %s with differences", numberOf(unnamed, "more file")))
 		}
 		for _, comment := range s.comments {
 			out.WriteString(visible.Lines(comment) + "\n")

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
@@ -81,7 +83,7 @@ func TestChangesOfAView(t *testing.T) {
 func TestChangesOfATamperedView(t *testing.T) {
 	p := propose(t)
 	commands := p.commands()
-	flip(t, filepath.Join(p.project.Root, "b"), 1)
+	harness.Flip(t, filepath.Join(p.project.Root, "b"), 1)
 	for range 2 {
 		if shown, err := os.ReadFile(p.control("changes.patch")); !errors.Is(err, syscall.EIO) || len(shown) > 0 {
 			t.Errorf("%q, %v", shown, err)
@@ -153,7 +155,7 @@ func TestChangesAreMadeAnew(t *testing.T) {
 	p := pair{dir: t.TempDir(), links: map[string]string{"link": "real"}, old: map[string]*side{"a": {"1\n", false}}, young: map[string]*side{"a": {"2\n", false}, "link/b": {"3\n", false}}}
 	p.plant(t)
 	d := p.diff(t)
-	c, err := newChanges(d.plan, d.root, "")
+	c, err := newChanges(d.plan, slices.Values(d.candidate), d.root, "")
 	check(t, err)
 	made, err := c.patch(nil)
 	if check(t, err); len(made) == 0 || c.settled {

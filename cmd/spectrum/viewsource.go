@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
 )
 
@@ -20,11 +21,11 @@ import (
 // order, close at the end of the view.
 type viewSource interface {
 	// places are the directories that the mount point must keep clear of.
-	places() []place
+	places() []reserved
 	// prepare does what must have succeeded before anything is mounted.
 	prepare(ctx context.Context, mountpoint string) error
 	mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error)
-	// describe says what was mounted: in words, and as fields of the result.
+	// describe returns what was mounted: as text, and as fields of the result.
 	describe() (text string, fields map[string]any)
 	close()
 }
@@ -45,13 +46,13 @@ func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []st
 	if err != nil {
 		return nil, err
 	}
-	c.origin.RestoreRoot, c.reread = opts.restoreRoot, true
+	c.origin.RestoreRoot, c.reread = opts.restoreRoot, true // of a lazy view the artifacts are read again
 	marks, err := a.rollbackMarks(opts.restoreRoot)
 	if err != nil {
 		c.close()
 		return nil, err
 	}
-	return &candidateView{app: a, candidate: c, view: view.NewCandidate(marks)}, nil
+	return &candidateView{app: a, candidate: c, view: view.NewCandidate(marks), isLazy: opts.lazy}, nil
 }
 
 // candidateView is the view of one candidate: what a restore of it would put
@@ -60,18 +61,23 @@ type candidateView struct {
 	app       *app
 	candidate *candidate
 	view      *view.Candidate
-	plan      *restore.Plan
-	report    string // the preview, when there is a restore root
+	isLazy    bool
+	plan      *restore.Plan // nil of a lazy view
+	lazy      *view.Lazy    // nil of others
+	report    string        // the preview, when there is a restore root
 	changes   *changes
 }
 
 func (v *candidateView) close() { v.candidate.close() }
 
-func (v *candidateView) places() []place {
+func (v *candidateView) places() []reserved {
 	o := v.candidate.origin
-	places := []place{{"the project root", o.ProjectRoot}, {"the restore root", o.RestoreRoot}}
+	places := []reserved{{"the project root", o.ProjectRoot}, {"the restore root", o.RestoreRoot}}
 	for _, dir := range o.RunDirs {
-		places = append(places, place{"a run directory", dir})
+		if store.IsAddress(dir) {
+			continue
+		}
+		places = append(places, reserved{"a run directory", dir})
 	}
 	return places
 }
@@ -79,15 +85,39 @@ func (v *candidateView) places() []place {
 // prepare verifies and plans. With a restore root the plan is held against it,
 // and the preview is kept: what the view shows is what its approval commits.
 func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err error) {
-	if v.candidate.origin.RestoreRoot != "" {
+	switch {
+	case v.isLazy:
+		v.lazy, err = v.app.attestForView(ctx, v.candidate)
+	case v.candidate.origin.RestoreRoot != "":
 		err = v.preparePreview(ctx, mountpoint)
-	} else {
+	default:
 		v.plan, err = v.app.planForView(ctx, v.candidate)
 	}
 	if err == nil {
-		v.app.sayRenamed(bundlesOf(v.plan))
+		v.app.sayRenamed(v.scene().Bundles())
 	}
 	return err
+}
+
+func (v *candidateView) scene() *view.Scene {
+	if v.lazy != nil {
+		return v.lazy.Scene()
+	}
+	return view.SceneOf(v.plan)
+}
+
+// attestForView verifies the signatures of a candidate, for a view whose outputs are checked as they
+// are read.
+func (a *app) attestForView(ctx context.Context, c *candidate) (*view.Lazy, error) {
+	bar := a.newBar("verifying signatures")
+	defer bar.done()
+	return examine(ctx, c, func() (*view.Lazy, error) {
+		attested, err := restore.ForLazyView(ctx, c.restore(bar))
+		if err != nil {
+			return nil, err
+		}
+		return view.NewLazy(attested, view.ProjectOutputs{}), nil
+	})
 }
 
 // planForView verifies a candidate and plans what a view of it shows.
@@ -100,7 +130,7 @@ func (a *app) planForView(ctx context.Context, c *candidate) (*restore.Plan, err
 }
 
 func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) error {
-	real, err := realPath(mountpoint) // the approval may be given from elsewhere
+	real, err := realPath(mountpoint) // the approval may be typed elsewhere
 	if err != nil {
 		return err
 	}
@@ -130,12 +160,12 @@ func (v *candidateView) preparePreview(ctx context.Context, mountpoint string) e
 	}
 	v.app.tellHeld(shown)
 	v.plan, v.report = r.Plan(), shown.report
-	v.changes, err = newChanges(v.plan, r.Root(), v.app.snapshotsPath())
+	v.changes, err = newChanges(view.SceneOf(v.plan), view.Files(v.plan), r.Root(), v.app.snapshotsPath())
 	return err
 }
 
 func (v *candidateView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
-	shown := view.Shown{Origin: v.candidate.origin, Plan: v.plan, Report: v.report}
+	shown := view.Shown{Origin: v.candidate.origin, Plan: v.plan, Lazy: v.lazy, Report: v.report}
 	if v.changes != nil {
 		shown.Changes = v.changes.patch
 	}
@@ -147,6 +177,11 @@ func (v *candidateView) mount(mountpoint string, opts fusemount.Options) (*fusem
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {
+	if v.lazy != nil {
+		checked, bytes := v.lazy.Checked()
+		return fmt.Sprintf("%s, %s", numberOf(v.scene().Files(), "file"), v.lazy.State()),
+			map[string]any{"attested": map[string]any{"bytes": bytes, "checked_bytes": checked, "state": v.lazy.State()}, "bytes": bytes, "files": v.scene().Files()}
+	}
 	return fmt.Sprintf("%s, %s", numberOf(v.plan.Files(), "file"), bytesText(v.plan.Bytes())),
 		map[string]any{"bytes": v.plan.Bytes(), "files": v.plan.Files()}
 }
@@ -198,11 +233,11 @@ func (v *runsView) close() {
 	v.project.Close()
 }
 
-func (v *runsView) places() []place {
-	return []place{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
+func (v *runsView) places() []reserved {
+	return []reserved{{"the project root", v.projectRoot}, {"the runs directory", v.dir}}
 }
 
-// prepare has nothing to do: runs are verified when somebody enters them.
+// prepare does nothing: runs are verified when they are first entered.
 func (v *runsView) prepare(context.Context, string) error { return nil }
 
 func (v *runsView) mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {

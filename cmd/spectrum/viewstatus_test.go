@@ -308,7 +308,7 @@ func TestStatusCountsFindings(t *testing.T) {
 		t.Errorf("before: %+v", s)
 	}
 	for i := range bad {
-		flip(t, filepath.Join(project.Root, fmt.Sprintf("f%03d", i)), 3)
+		harness.Flip(t, filepath.Join(project.Root, fmt.Sprintf("f%03d", i)), 3)
 	}
 	if s := v.status(); s.Tampered || s.Findings != 0 {
 		t.Errorf("nobody has read it: %+v", s)
@@ -341,8 +341,8 @@ func TestFindingIsLoggedOnce(t *testing.T) {
 	project := bundletest.New(t)
 	v := startView(t, project.Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 3*blockhash.TagBlockSize/16)}).Dir)
 	source := filepath.Join(project.Root, "big")
-	flip(t, source, 9)
-	flip(t, source, 2*blockhash.TagBlockSize)
+	harness.Flip(t, source, 9)
+	harness.Flip(t, source, 2*blockhash.TagBlockSize)
 	f, err := os.Open(filepath.Join(v.dir, "big"))
 	if err != nil {
 		t.Fatal(err)
@@ -364,7 +364,7 @@ func TestFindingIsLoggedOnce(t *testing.T) {
 	if s := v.status(); s.Findings != 2 || s.Tampering[0].Path != "big" || s.Tampering[1].Path != "big" {
 		t.Errorf("%+v", s)
 	}
-	flip(t, source, 9) // as it was: served again, but what was seen was seen
+	harness.Flip(t, source, 9) // as it was: served again, but what was seen was seen
 	if _, err := readBlock(t, filepath.Join(v.dir, "big"), 0); err != nil {
 		t.Errorf("the mended block: %v", err)
 	}
@@ -444,7 +444,7 @@ func TestControlArtifacts(t *testing.T) {
 func TestTamperedControlArtifact(t *testing.T) {
 	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})
 	v := startView(t, run.Dir)
-	flip(t, run.Path(bundle.Proof), 5)
+	harness.Flip(t, run.Path(bundle.Proof), 5)
 	if got, err := os.ReadFile(v.control("runs/run-1/" + bundle.Proof)); !errors.Is(err, syscall.EIO) {
 		t.Errorf("%q, %v", got, err)
 	}

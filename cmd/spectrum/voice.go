@@ -12,8 +12,8 @@ import (
 // This file is the one voice to the user: what an error is called, which exit
 // status it has, and what to do next.
 
-// refusedError is input that was refused, by no law: the command tells why, and what
-// to do next.
+// refusedError is input that was rejected by the program, not by a law: the command has the reason
+// and the next step.
 type refusedError struct {
 	err  error
 	hint string
@@ -41,7 +41,7 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// childError is a child process that has already said what went wrong.
+// childError is a child process that has printed its own error.
 type childError struct{ status int }
 
 func (e *childError) Error() string { return fmt.Sprintf("exit status %d", e.status) }
@@ -55,6 +55,7 @@ type approvalRequired struct {
 	id, recommended string
 	command         string // that commits it
 	words           string
+	next            []string // other steps than that command; nil for none
 }
 
 func (a *app) approvalRequired(id, recommended string) *approvalRequired {
@@ -62,10 +63,10 @@ func (a *app) approvalRequired(id, recommended string) *approvalRequired {
 	if len(a.ended) > 0 { // something was written, of what was found unfinished
 		words = "approval required: nothing of it was written"
 	}
-	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended), words}
+	return &approvalRequired{id, recommended, a.commandLine("commit", "--preview", id, "--approve", recommended), words, nil}
 }
 
-// notApproved is the error for a preview that the operator has not approved when asked.
+// notApproved is the error of a preview that the operator declined to approve.
 func (a *app) notApproved(id, recommended string) error {
 	refused := a.approvalRequired(id, recommended)
 	refused.words = strings.Replace(refused.words, "approval required", "not approved", 1)
@@ -92,16 +93,19 @@ func (a *app) finish(err error) int {
 		_ = a.raw(v.json(err))
 	}
 	a.tell("spectrum: %s", words.Cut(oneLine(wordsOf(err))))
-	for _, hint := range a.mendHints(err, &v) {
+	if a.meant != "" && v.status != statusInterrupted {
+		a.tell("hint: %s", oneLine(a.meant))
+	}
+	for _, hint := range a.fixHints(err, &v) {
 		a.tell("hint: %s", oneLine(a.truly(hint)))
 	}
 	return v.status
 }
 
-// wordsOf is what an error says.
+// wordsOf returns the text of an error.
 func wordsOf(err error) string {
 	var end *interruptedError
-	if errors.As(err, &end) { // what it is joined with says nothing more
+	if errors.As(err, &end) { // the joined error has no text of its own
 		return end.Error()
 	}
 	return strings.ReplaceAll(err.Error(), "\n", "; ") // several errors at once

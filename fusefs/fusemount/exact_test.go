@@ -54,9 +54,9 @@ func TestMountWhileParentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestMountHelperIsLedAstray: led to another directory, the helper mounts there. The mount
+// TestMountHelperIsMisdirected: led to another directory, the helper mounts there. The mount
 // fails, and leaves nothing anywhere; a dead view that was there before stays.
-func TestMountHelperIsLedAstray(t *testing.T) {
+func TestMountHelperIsMisdirected(t *testing.T) {
 	dir := mountDir(t)
 	helper := filepath.Join(t.TempDir(), "fusermount3")
 	script := fmt.Sprintf("#!/bin/sh\n[ \"$1\" = -u ] || { cd %q && mv mine aside && mv other mine && mv aside other; }\nexec %s \"$@\"\n", dir, findHelper())
@@ -101,9 +101,9 @@ func newRivals(t *testing.T) *rivals {
 	}
 }
 
-// TestUmountHelperIsLedAstray: the helper takes a path. Led to another view of this user,
+// TestUmountHelperIsMisdirected: the helper takes a path. Led to another view of this user,
 // it leaves that one alone.
-func TestUmountHelperIsLedAstray(t *testing.T) {
+func TestUmountHelperIsMisdirected(t *testing.T) {
 	r := newRivals(t)
 	other := mountOf(t, r.other.mount)
 	mine := mountOf(t, r.mine.mount)
@@ -122,7 +122,7 @@ func TestUmountAbortsWhatItChecked(t *testing.T) {
 	mountOther(t, "fusectl", controlDir)
 	r := newRivals(t)
 	other := mountOf(t, r.other.mount)
-	p, err := openPlace(r.mine.mount)
+	p, err := openHeld(r.mine.mount)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestUmountTellsOfAnother(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		r := newRivals(t)
 		other := mountOf(t, r.other.mount)
-		p, err := openPlace(r.mine.mount)
+		p, err := openHeld(r.mine.mount)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,7 +161,7 @@ func TestUmountTellsOfAnother(t *testing.T) {
 
 func mountOf(t *testing.T, path string) mountID {
 	t.Helper()
-	p, err := openPlace(path)
+	p, err := openHeld(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func mountOf(t *testing.T, path string) mountID {
 // says so, and what to do.
 func TestAbortWithoutControl(t *testing.T) {
 	c := serveView(t, orders{Source: source(t)})
-	p, err := openPlace(c.mount)
+	p, err := openHeld(c.mount)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestAbortWithoutControl(t *testing.T) {
 func TestAbortOfReusedNumber(t *testing.T) {
 	mountOther(t, "fusectl", controlDir)
 	c := serveView(t, orders{Source: source(t)})
-	p, err := openPlace(c.mount)
+	p, err := openHeld(c.mount)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestDetachOfWhatEnds(t *testing.T) {
 		if err := unix.Mount("none", dir, "tmpfs", 0, "size=4k"); err != nil {
 			t.Fatal(err)
 		}
-		p, err := openPlace(dir)
+		p, err := openHeld(dir)
 		if err != nil {
 			t.Fatal(err)
 		}

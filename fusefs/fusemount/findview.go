@@ -6,12 +6,12 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 )
 
-// FindView gives the real path of a live view that is mounted on a directory,
+// FindView returns the real path of a live view that is mounted on a directory,
 // by this user or by root. The errors are [*MountpointError]: [ErrNotMounted],
 // [ErrNotSpectrum], [ErrDeadMount], and [ErrNotOwn] for a view of another user,
 // whose server might say anything, or nothing for ever.
 func FindView(path string) (string, error) {
-	p, err := openPlace(path)
+	p, err := openHeld(path)
 	if err != nil {
 		return "", err
 	}
@@ -23,7 +23,7 @@ func FindView(path string) (string, error) {
 }
 
 // checkKind makes sure that some view is mounted on the place.
-func (p *place) checkKind() error {
+func (p *heldDir) checkKind() error {
 	if !p.isMountpoint {
 		return ErrNotMounted
 	}
@@ -33,7 +33,7 @@ func (p *place) checkKind() error {
 	return nil
 }
 
-func (p *place) checkView() error {
+func (p *heldDir) checkView() error {
 	if err := p.checkKind(); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (p *place) checkView() error {
 // most limit bytes ([ErrTooLong]). What was found is what is read, whatever becomes of
 // the path meanwhile.
 func ReadView(path, name string, limit int64) ([]byte, error) {
-	p, err := openPlace(path)
+	p, err := openHeld(path)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func findHelper() string {
 
 // mountHelped has the helper mount. It opens the device, mounts it, and sends
 // the descriptor through a socket.
-func (s system) mountHelped(p *place, opts Options) (int, error) {
+func (s system) mountHelped(p *heldDir, opts Options) (int, error) {
 	if s.helper == "" {
 		return -1, fmt.Errorf("%w: %s is not installed", ErrUnavailable, helperName)
 	}
@@ -68,10 +68,10 @@ func (s system) unmountHelped(path string, lazily bool) error {
 // runHelper runs the helper with nothing of ours but the socket: no
 // environment, no descriptors, no terminal. What it says becomes the error.
 func (s system) runHelper(socket *os.File, args ...string) error {
-	var said bytes.Buffer
+	var output bytes.Buffer
 	cmd := exec.Command(s.helper, args...)
 	cmd.Env = []string{"LC_ALL=C"} // "busy" is recognised by its text
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stdout, cmd.Stderr = &output, &output
 	if socket != nil {
 		cmd.Env = append(cmd.Env, "_FUSE_COMMFD=3")
 		cmd.ExtraFiles = []*os.File{socket}
@@ -80,7 +80,7 @@ func (s system) runHelper(socket *os.File, args ...string) error {
 	if err == nil {
 		return nil
 	}
-	text := strings.TrimSpace(said.String())
+	text := strings.TrimSpace(output.String())
 	if strings.Contains(strings.ToLower(text), "resource busy") {
 		return fmt.Errorf("%s: %w", helperName, unix.EBUSY)
 	}

@@ -32,7 +32,7 @@ func (h Holder) String() string {
 // Processes that this user may not inspect are left out; without holders, or without a mount
 // point, the list is empty.
 func Holders(mountpoint string) []Holder {
-	p, err := openPlace(mountpoint)
+	p, err := openHeld(mountpoint)
 	if err != nil {
 		return nil
 	}

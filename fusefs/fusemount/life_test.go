@@ -156,7 +156,7 @@ func TestMountEndedFromOutside(t *testing.T) {
 	}
 }
 
-func TestMountUnmountRefuses(t *testing.T) {
+func TestMountUnmountRejects(t *testing.T) {
 	src := source(t)
 	c := serveView(t, orders{Source: src})
 	holder := hold(t, c.mount)

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Means are what this user on this machine has to mount views with. An error says
-// what is missing; nil says that nothing is.
+// Means are what this user on this machine has to mount views with. An error names
+// what is missing; nil: nothing is.
 type Means struct {
 	Device    string // the FUSE device
 	DeviceErr error  // it cannot be opened by this user
@@ -28,7 +28,7 @@ type Means struct {
 	Version   string // of the helper, as it says; "" when it says none
 	HelperErr error  // it cannot do for users what it is there for
 
-	Barred error // the kernel does not let this process mount, or the helper do it
+	Denied error // the kernel does not let this process mount, or the helper do it
 
 	Config string // the helper's configuration
 	Shared error  // users other than root may not let others into a view
@@ -40,7 +40,7 @@ var (
 	ErrNotSetuid  = errors.New("it is not setuid root")
 	ErrSetuidVoid = errors.New("it is in a file system that is mounted nosuid")
 	ErrNotShared  = errors.New("there is no line user_allow_other")
-	ErrCutLine    = errors.New("the last line is user_allow_other and does not end, so that it does not count")
+	ErrCutLine    = errors.New("the last line, user_allow_other, has no newline and is ignored")
 )
 
 // FindMeans looks at the means of this user. Nothing is mounted.
@@ -52,7 +52,7 @@ func (s system) means(ctx context.Context, config string) Means {
 	if s.helper != "" {
 		m.Version = s.helperVersion(ctx)
 	}
-	m.Barred = s.barred()
+	m.Denied = s.denied()
 	m.Shared = checkShared(config)
 	return m
 }
@@ -87,20 +87,20 @@ func (s system) helperVersion(ctx context.Context) string {
 	cmd := exec.CommandContext(ctx, s.helper, "-V")
 	cmd.Env = []string{"LC_ALL=C"}
 	cmd.WaitDelay = time.Second
-	said, err := cmd.Output()
-	words := strings.Fields(string(said))
+	output, err := cmd.Output()
+	words := strings.Fields(string(output))
 	if err != nil || len(words) == 0 {
 		return ""
 	}
 	return words[len(words)-1]
 }
 
-// barred says why mounting is denied though all tools are there.
-func (s system) barred() error {
+// denied reports why mounting is denied though all tools are there.
+func (s system) denied() error {
 	if !s.direct {
 		bits, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 		if err == nil && bits != 0 {
-			return errors.New("this process may get no new privileges (no_new_privs), so that " + helperName + " runs without root's")
+			return errors.New("this process may not gain privileges (no_new_privs), so " + helperName + " runs without root's")
 		}
 		if !isNamed(os.Getuid()) {
 			return fmt.Errorf("user %d: %w", os.Getuid(), ErrNoUser)

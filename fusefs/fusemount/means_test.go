@@ -25,7 +25,7 @@ func write(t *testing.T, name, text string, mode uint32) string {
 // TestMeansOfThisMachine: where tests mount, nothing is missing.
 func TestMeansOfThisMachine(t *testing.T) {
 	m := FindMeans(context.Background())
-	if m.DeviceErr != nil || m.Barred != nil || m.Device != "/dev/fuse" || m.Config != "/etc/fuse.conf" || m.Direct != (os.Geteuid() == 0) {
+	if m.DeviceErr != nil || m.Denied != nil || m.Device != "/dev/fuse" || m.Config != "/etc/fuse.conf" || m.Direct != (os.Geteuid() == 0) {
 		t.Errorf("%+v", m)
 	}
 }
@@ -38,7 +38,7 @@ func TestMeansMissing(t *testing.T) {
 	all := system{device: "/dev/null", helper: helper}
 	ctx := context.Background()
 
-	if m := all.means(ctx, config); m.DeviceErr != nil || m.HelperErr != nil || m.Barred != nil || m.Shared != nil || m.Version != "3.2.1" {
+	if m := all.means(ctx, config); m.DeviceErr != nil || m.HelperErr != nil || m.Denied != nil || m.Shared != nil || m.Version != "3.2.1" {
 		t.Errorf("%+v", m)
 	}
 	without := all
@@ -97,20 +97,20 @@ func TestBarred(t *testing.T) {
 	done := make(chan [4]error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends
-		var said [4]error
-		said[0] = system{}.barred()
-		said[1] = system{direct: true}.barred()
+		var output [4]error
+		output[0] = system{}.denied()
+		output[1] = system{direct: true}.denied()
 		_ = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-		said[2] = system{}.barred()
+		output[2] = system{}.denied()
 		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		_ = unix.Capset(&head, &none[0])
-		said[3] = system{direct: true}.barred()
-		done <- said
+		output[3] = system{direct: true}.denied()
+		done <- output
 	}()
-	said := <-done
-	if said[0] != nil || said[1] != nil && os.Geteuid() == 0 || said[2] == nil || said[3] == nil {
-		t.Error(said)
+	output := <-done
+	if output[0] != nil || output[1] != nil && os.Geteuid() == 0 || output[2] == nil || output[3] == nil {
+		t.Error(output)
 	}
 }
 

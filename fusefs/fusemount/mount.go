@@ -51,7 +51,7 @@ type Options struct {
 
 // ErrMoved means that another process moves what leads to a mount point: the view was mounted
 // elsewhere, and taken away again.
-var ErrMoved = errors.New("what leads to the mount point was moved meanwhile")
+var ErrMoved = errors.New("a directory above the mount point was moved")
 
 const (
 	fsSubtype = "spectrum"
@@ -101,7 +101,7 @@ func mountWith(sys system, tree *fusefs.Tree, mountpoint string, opts Options) (
 		p.close()
 		return nil, fmt.Errorf("mount on %q: %w", p.path, err)
 	}
-	v, err := serve(sys, dev, server, &seat{dir: p}, opts)
+	v, err := serve(sys, dev, server, &mountpointDir{dir: p}, opts)
 	if err != nil {
 		release()
 		err = errors.Join(fmt.Errorf("mount on %q: %w", p.path, err), sys.takeBack(p, before))
@@ -135,7 +135,7 @@ func reserveDescriptors() (release func(), err error) {
 
 // takeBack unmounts what a failed attempt left on a directory that was no mount
 // point before; something else that was mounted there in between is left alone.
-func (s system) takeBack(p *place, before []*Other) error {
+func (s system) takeBack(p *heldDir, before []*Other) error {
 	top, err := p.openTop()
 	if err != nil {
 		return s.takeAstray(p, before) // nothing is mounted there
@@ -149,7 +149,7 @@ func (s system) takeBack(p *place, before []*Other) error {
 
 // takeAstray unmounts what the helper, which takes a path, has mounted on another directory
 // of that name: a view that was not there before, and whose server, ours, has ended.
-func (s system) takeAstray(p *place, before []*Other) error {
+func (s system) takeAstray(p *heldDir, before []*Other) error {
 	if s.direct {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (s system) takeAstray(p *place, before []*Other) error {
 		if was || filepath.Base(view.path) != filepath.Base(p.path) {
 			continue
 		}
-		_, viewErr := view.withPlace(func(dir *place) ([]byte, error) {
+		_, viewErr := view.withDir(func(dir *heldDir) ([]byte, error) {
 			if !dir.isDead() {
 				return nil, nil // another process has mounted, and was faster
 			}
@@ -173,7 +173,7 @@ func (s system) takeAstray(p *place, before []*Other) error {
 // serve starts the server on a descriptor of /dev/fuse that is already mounted
 // on the seat, and checks what was mounted. It owns the descriptor and, unless it
 // fails, the seat.
-func serve(sys system, dev int, server *fusefs.Server, on *seat, opts Options) (*View, error) {
+func serve(sys system, dev int, server *fusefs.Server, on *mountpointDir, opts Options) (*View, error) {
 	if err := server.Attach(dev); err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func dataOptions(opts Options) []string {
 
 // checkMounted reads the mount table back: whichever program did the mount, it is accepted
 // only if all options that make a view safe are set.
-func checkMounted(dir *place, opts Options) (mountID, uint64, error) {
+func checkMounted(dir *heldDir, opts Options) (mountID, uint64, error) {
 	p, err := dir.openTop()
 	if errors.Is(err, ErrNotMounted) || errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", ErrMoved, err)

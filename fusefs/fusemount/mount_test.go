@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/moby/sys/mountinfo"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"golang.org/x/sys/unix"
 )
 
@@ -270,8 +271,8 @@ func TestMountTamperedBlock(t *testing.T) {
 		t.Fatal("block 0 does not read")
 	}
 	const bad = 700
-	flip(t, filepath.Join(src, "big/file"), 0)
-	flip(t, filepath.Join(src, "big/file"), bad*testBlock+17)
+	harness.Flip(t, filepath.Join(src, "big/file"), 0)
+	harness.Flip(t, filepath.Join(src, "big/file"), bad*testBlock+17)
 	for range 3 {
 		if _, err := f.ReadAt(make([]byte, testBlock), bad*testBlock); !errors.Is(err, unix.EIO) {
 			t.Fatalf("tampered block: %v, want EIO", err)
@@ -285,7 +286,7 @@ func TestMountTamperedBlock(t *testing.T) {
 	if client(t, "cat", filepath.Join(c.mount, "a/b/c/d/deep")) == "" {
 		t.Error("another file does not read")
 	}
-	flip(t, filepath.Join(src, "big/file"), bad*testBlock+17) // as it was
+	harness.Flip(t, filepath.Join(src, "big/file"), bad*testBlock+17) // as it was
 	if !readsAs(f, want, bad) {
 		t.Error("the block does not read although it is right again")
 	}
@@ -419,22 +420,4 @@ func readsAs(f *os.File, want []byte, block int) bool {
 	got := make([]byte, testBlock)
 	n, err := f.ReadAt(got, int64(block)*testBlock)
 	return err == nil && bytes.Equal(got[:n], want[block*testBlock:(block+1)*testBlock])
-}
-
-// flip changes one byte of a file.
-func flip(t *testing.T, path string, off int64) {
-	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	b := make([]byte, 1)
-	if _, err := f.ReadAt(b, off); err != nil {
-		t.Fatal(err)
-	}
-	b[0] ^= 0x40
-	if _, err := f.WriteAt(b, off); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -17,10 +17,10 @@ import (
 var (
 	ErrNotDirectory   = errors.New("not a directory")
 	ErrNotEmpty       = errors.New("the directory is not empty")
-	ErrAlreadyMounted = errors.New("something is mounted there already")
-	ErrDeadMount      = errors.New("a dead FUSE mount is there: its server has gone")
+	ErrAlreadyMounted = errors.New("a file system is already mounted there")
+	ErrDeadMount      = errors.New("a dead FUSE mount is there: its server has exited")
 	ErrNotMounted     = errors.New("nothing is mounted there")
-	ErrNotSpectrum    = errors.New("what is mounted there is not a spectrum view")
+	ErrNotSpectrum    = errors.New("the file system mounted there is not a spectrum view")
 	ErrNotOwn         = errors.New("the view there was mounted by another user")
 )
 
@@ -37,7 +37,7 @@ func (e *NotOwnError) Error() string { return ErrNotOwn.Error() }
 // Is makes it an [ErrNotOwn], and an [ErrForeign].
 func (e *NotOwnError) Is(target error) bool { return target == ErrNotOwn || target == ErrForeign }
 
-// A MountpointError says what is wrong with a mount point. Err is one of the
+// A MountpointError reports what is wrong with a mount point. Err is one of the
 // errors above, or what the system said.
 type MountpointError struct {
 	Path string // with symbolic links resolved, when it could be
@@ -60,9 +60,9 @@ func CheckMountpoint(path string) error {
 	return nil
 }
 
-// place is a directory, held by a descriptor that allows nothing but to name it
+// heldDir is a directory, held by a descriptor that allows nothing but to name it
 // (O_PATH), and the mount that it is in.
-type place struct {
+type heldDir struct {
 	fd    int
 	path  string // the real path, as the kernel gives it
 	mount *mountinfo.Info
@@ -76,33 +76,33 @@ type place struct {
 }
 
 // close may be called again.
-func (p *place) close() {
+func (p *heldDir) close() {
 	if p.fd >= 0 {
 		_ = unix.Close(p.fd)
 	}
 	p.fd = -1
 }
 
-// openPlace resolves a path, once. It sends no request to a FUSE file system
+// openHeld resolves a path, once. It sends no request to a FUSE file system
 // that may be mounted there, so it does not hang or fail on a dead one, and none to
 // one of another user on the way ([ErrForeign]).
-func openPlace(path string) (*place, error) { return openPlaceWith(path, served.OpenDir) }
+func openHeld(path string) (*heldDir, error) { return openHeldWith(path, served.OpenDir) }
 
-func openPlaceWith(path string, open func(path string) (int, error)) (*place, error) {
+func openHeldWith(path string, open func(path string) (int, error)) (*heldDir, error) {
 	fd, err := open(path)
 	if err != nil {
 		return nil, &MountpointError{path, openError(err)}
 	}
-	p, err := placeOf(fd)
+	p, err := heldDirOf(fd)
 	if err != nil {
 		return nil, &MountpointError{path, err}
 	}
 	return p, nil
 }
 
-// placeOf takes over a descriptor.
-func placeOf(fd int) (*place, error) {
-	p := &place{fd: fd}
+// heldDirOf takes over a descriptor.
+func heldDirOf(fd int) (*heldDir, error) {
+	p := &heldDir{fd: fd}
 	var id int
 	var err error
 	if p.path, err = os.Readlink(p.link()); err == nil {
@@ -122,7 +122,7 @@ func placeOf(fd int) (*place, error) {
 // isRoot reports whether the descriptor names the root of its mount. The kernel decides: the
 // path of the descriptor and that of the mount table could be read before and after a
 // directory above is renamed. No attribute is requested, so a FUSE server gets no request.
-func (p *place) isRoot() bool {
+func (p *heldDir) isRoot() bool {
 	var st unix.Statx_t
 	err := unix.Statx(p.fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, 0, &st)
 	if err != nil || st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
@@ -132,7 +132,7 @@ func (p *place) isRoot() bool {
 }
 
 // link is a path that leads to the very directory, whatever becomes of its name.
-func (p *place) link() string { return fmt.Sprintf("/proc/self/fd/%d", p.fd) }
+func (p *heldDir) link() string { return fmt.Sprintf("/proc/self/fd/%d", p.fd) }
 
 func openError(err error) error {
 	switch {
@@ -145,8 +145,8 @@ func openError(err error) error {
 }
 
 // openEmpty is openPlace for a directory on which a view can be mounted.
-func openEmpty(path string, open func(path string) (int, error)) (*place, error) {
-	p, err := openPlaceWith(path, open)
+func openEmpty(path string, open func(path string) (int, error)) (*heldDir, error) {
+	p, err := openHeldWith(path, open)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func openEmpty(path string, open func(path string) (int, error)) (*place, error)
 	return p, nil
 }
 
-func (p *place) checkEmpty() error {
+func (p *heldDir) checkEmpty() error {
 	if served.IsForeign(p.mount) {
 		if p.isMountpoint && p.isDead() {
 			return ErrDeadMount
@@ -197,7 +197,7 @@ const deadAfter = 2 * time.Second
 // up among the processes. A server that is merely stopped is not dead, but does not answer
 // either: hence the time limit. The pending request then keeps the mount busy until it is
 // answered.
-func (p *place) isDead() bool {
+func (p *heldDir) isDead() bool {
 	if !served.IsFUSE(p.mount) {
 		return false
 	}
@@ -230,7 +230,7 @@ type mountID struct {
 
 func idOf(m *mountinfo.Info) mountID { return mountID{m.ID, m.Major, m.Minor} }
 
-// uniqueOf gives the mount number that is never used again (Linux 6.8), or 0.
+// uniqueOf returns the mount number that is never used again (Linux 6.8), or 0.
 func uniqueOf(fd int) uint64 {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE, &st)

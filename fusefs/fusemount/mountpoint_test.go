@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMountpointRefused(t *testing.T) {
+func TestMountpointRejected(t *testing.T) {
 	dir := mountDir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err := errors.Join(

@@ -64,10 +64,10 @@ func (o *Other) Path() string { return o.path }
 // user may not read it; [ErrNotMounted] if the view has ended; [ErrDeadMount]; [ErrHidden]; or
 // the error of ctx if the view does not answer.
 func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
-	return o.within(ctx, func(dir *place) ([]byte, error) { return readControl(dir, name, limit) })
+	return o.within(ctx, func(dir *heldDir) ([]byte, error) { return readControl(dir, name, limit) })
 }
 
-func readControl(dir *place, name string, limit int64) ([]byte, error) {
+func readControl(dir *heldDir, name string, limit int64) ([]byte, error) {
 	f, err := openControl(dir, name)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func readControl(dir *place, name string, limit int64) ([]byte, error) {
 }
 
 // ErrTooLong means that a view answers with more than was to be read.
-var ErrTooLong = errors.New("the answer of the view is longer")
+var ErrTooLong = errors.New("the answer of the view is too long")
 
 // Revoke revokes the view: it vanishes from its mount point, and processes that hold it open
 // get errors, no data. It sends a request to the server, which makes the kernel drop its
@@ -105,7 +105,7 @@ func (o *Other) Revoke(ctx context.Context) error {
 	return o.removeCopies()
 }
 
-func askToRevoke(dir *place) ([]byte, error) {
+func askToRevoke(dir *heldDir) ([]byte, error) {
 	f, err := openControl(dir, controlOfRevoke)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func askToRevoke(dir *place) ([]byte, error) {
 const controlOfRevoke = "status.json"
 
 // openControl opens a file of the control directory, through no link.
-func openControl(dir *place, name string) (*os.File, error) {
+func openControl(dir *heldDir, name string) (*os.File, error) {
 	control, err := unix.Openat(dir.fd, fusefs.ControlName, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, openError(&os.PathError{Op: "open", Path: fusefs.ControlName, Err: err})
@@ -145,14 +145,14 @@ func openControl(dir *place, name string) (*os.File, error) {
 }
 
 // within does something with the view, and gives up when ctx is done.
-func (o *Other) within(ctx context.Context, do func(dir *place) ([]byte, error)) ([]byte, error) {
+func (o *Other) within(ctx context.Context, do func(dir *heldDir) ([]byte, error)) ([]byte, error) {
 	type outcome struct {
 		data []byte
 		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		data, err := o.withPlace(do)
+		data, err := o.withDir(do)
 		done <- outcome{data, err}
 	}()
 	select {
@@ -166,12 +166,12 @@ func (o *Other) within(ctx context.Context, do func(dir *place) ([]byte, error))
 // pathTries is how often the path of a view is looked up that is moved meanwhile.
 const pathTries = 10
 
-// withPlace opens the mount point and makes sure that the view is what it leads to. A view
+// withDir opens the mount point and makes sure that the view is what it leads to. A view
 // that was moved with a directory above it is looked for where the table has it now.
-func (o *Other) withPlace(do func(dir *place) ([]byte, error)) ([]byte, error) {
+func (o *Other) withDir(do func(dir *heldDir) ([]byte, error)) ([]byte, error) {
 	path := o.path
 	for range pathTries {
-		dir, err := openPlace(path)
+		dir, err := openHeld(path)
 		if err == nil {
 			defer dir.close()
 			if idOf(dir.mount) == idOf(o.mount) && dir.isMountpoint {
@@ -195,7 +195,7 @@ func (o *Other) withPlace(do func(dir *place) ([]byte, error)) ([]byte, error) {
 }
 
 // ErrHidden means that no path leads to a view, since another mount is on it or above it.
-var ErrHidden = errors.New("another mount hides the view: unmount that one first")
+var ErrHidden = errors.New("another mount hides the view: unmount that mount first")
 
 // awaitGone waits until the server has taken the view from its mount point.
 func (o *Other) awaitGone(ctx context.Context) error {
@@ -221,7 +221,7 @@ func (o *Other) cutOff() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
 	defer cancel()
 	sys := hostSystem()
-	_, err := o.within(ctx, func(dir *place) ([]byte, error) { return nil, sys.cut(dir) })
+	_, err := o.within(ctx, func(dir *heldDir) ([]byte, error) { return nil, sys.cut(dir) })
 	if errors.Is(err, ErrHidden) {
 		err = abortConnection(o.mount, 0) // its dead mount stays under the other one
 	}
@@ -236,7 +236,7 @@ func (o *Other) cutOff() error {
 
 // cut ends the connection of a view, and takes it away: the kernel does both at once
 // for root.
-func (s system) cut(dir *place) error {
+func (s system) cut(dir *heldDir) error {
 	if s.direct {
 		return dir.detach(unix.MNT_FORCE)
 	}
@@ -255,7 +255,7 @@ func (o *Other) removeCopies() error {
 	var errs []error
 	for _, m := range o.copies {
 		mounted := &Other{path: m.Mountpoint, mount: m}
-		_, err := mounted.within(ctx, func(dir *place) ([]byte, error) { return nil, sys.clear(dir) })
+		_, err := mounted.within(ctx, func(dir *heldDir) ([]byte, error) { return nil, sys.clear(dir) })
 		if m, tableErr := inTable(idOf(m)); tableErr == nil && m == nil || errors.Is(err, ErrHidden) {
 			err = nil
 		}

@@ -22,18 +22,18 @@ import (
 
 // errReplaced: another mount came over the one that was checked at that moment, or the
 // path that the helper was given led to another one, and that was taken away.
-var errReplaced = errors.New("another mount was taken away in its place")
+var errReplaced = errors.New("another mount was removed in its place")
 
-// seat is the directory that a view is mounted on, held since before the mount.
-type seat struct {
+// mountpointDir is the directory that a view is mounted on, held since before the mount.
+type mountpointDir struct {
 	mu  sync.Mutex
-	dir *place // nil when it is closed
+	dir *heldDir // nil when it is closed
 }
 
 var errClosed = errors.New("the view has ended")
 
 // use calls do with the directory, which is not closed meanwhile.
-func (s *seat) use(do func(dir *place) error) error {
+func (s *mountpointDir) use(do func(dir *heldDir) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir == nil {
@@ -42,7 +42,7 @@ func (s *seat) use(do func(dir *place) error) error {
 	return do(s.dir)
 }
 
-func (s *seat) close() {
+func (s *mountpointDir) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.dir != nil {
@@ -53,7 +53,7 @@ func (s *seat) close() {
 
 // openTop opens what is mounted on a directory that was opened before. The parent is
 // the one that the directory has now, so a mere path is never followed.
-func (p *place) openTop() (*place, error) {
+func (p *heldDir) openTop() (*heldDir, error) {
 	path, err := os.Readlink(p.link())
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (p *place) openTop() (*place, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	top, err := placeOf(fd)
+	top, err := heldDirOf(fd)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (p *place) openTop() (*place, error) {
 
 // unmount takes away what is mounted on the directory. The caller has just checked
 // what that is.
-func (p *place) unmount(flags int) error {
+func (p *heldDir) unmount(flags int) error {
 	if err := unix.Unmount(p.link(), flags); err != nil {
 		return &os.PathError{Op: "unmount", Path: p.path, Err: err}
 	}
@@ -89,7 +89,7 @@ func (p *place) unmount(flags int) error {
 
 // detach takes away the mount whose root the place is, lazily. With MNT_FORCE its
 // connection is cut as well.
-func (p *place) detach(flags int) error {
+func (p *heldDir) detach(flags int) error {
 	m, err := inTable(idOf(p.mount))
 	switch {
 	case err != nil:

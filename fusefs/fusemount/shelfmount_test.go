@@ -334,7 +334,7 @@ func TestMountSpoiled(t *testing.T) {
 	if names, err := os.ReadDir(s.at("bad")); err != nil || len(names) != 2 {
 		t.Errorf("its listing: %d names, %v", len(names), err)
 	}
-	s.logged("nothing of it is read any more")
+	s.logged("is no longer read")
 	s.end()
 }
 

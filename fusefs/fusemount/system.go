@@ -27,7 +27,7 @@ func hostSystem() system {
 
 // mount mounts on an open directory and gives the descriptor of the FUSE device
 // that has to be served. The place has been checked and is empty.
-func (s system) mount(p *place, opts Options) (int, error) {
+func (s system) mount(p *heldDir, opts Options) (int, error) {
 	if err := available(s.device); err != nil {
 		return -1, err
 	}
@@ -39,7 +39,7 @@ func (s system) mount(p *place, opts Options) (int, error) {
 
 // mountDirect mounts on the very directory that was checked: by its descriptor, so that no
 // process can replace it in between.
-func (s system) mountDirect(p *place, opts Options) (int, error) {
+func (s system) mountDirect(p *heldDir, opts Options) (int, error) {
 	dev, err := openDevice(s.device)
 	if err != nil {
 		return -1, err

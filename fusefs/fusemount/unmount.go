@@ -27,7 +27,7 @@ func (e *BusyError) Error() string {
 		who.WriteString(h.String())
 	}
 	if len(e.Holders) == 0 {
-		who.WriteString("somebody whom this user cannot see")
+		who.WriteString("a process that this user cannot see")
 	}
 	return fmt.Sprintf("unmount %q: the view is in use by %s", e.Path, who.String())
 }
@@ -50,7 +50,7 @@ func UnmountReal(mountpoint string) error {
 }
 
 func unmountWith(sys system, mountpoint string, open func(path string) (int, error)) error {
-	p, err := openPlaceWith(mountpoint, open)
+	p, err := openHeldWith(mountpoint, open)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ const umountTries = 5
 // unmountOwn calls the helper to unmount. A live view is not cut off first, as a dead one is:
 // this user cannot see all its holders, which would lose it. The helper then reports it as
 // busy.
-func (s system) unmountOwn(p *place) error {
+func (s system) unmountOwn(p *heldDir) error {
 	p.close() // it would keep the mount busy itself
 	err := s.unmountNamed(p, false)
 	for try := 1; try < umountTries && errors.Is(err, unix.EBUSY); try++ {
@@ -102,7 +102,7 @@ func (s system) unmountOwn(p *place) error {
 		return err
 	}
 	holders := holdersOf(idOf(p.mount), -1)
-	again, openErr := openPlace(p.path)
+	again, openErr := openHeld(p.path)
 	if openErr != nil {
 		return openErr
 	}
@@ -114,7 +114,7 @@ func (s system) unmountOwn(p *place) error {
 }
 
 // clear takes a mount of this user away although it is in use.
-func (s system) clear(p *place) error {
+func (s system) clear(p *heldDir) error {
 	if s.direct {
 		return p.detach(0)
 	}
@@ -124,13 +124,13 @@ func (s system) clear(p *place) error {
 
 // unmountDead calls the helper to unmount a mount whose connection was aborted. A held mount
 // is unmounted lazily, which spares no other mount: only then the path is checked again.
-func (s system) unmountDead(p *place) error {
+func (s system) unmountDead(p *heldDir) error {
 	p.close()
 	err := s.unmountNamed(p, false)
 	if !errors.Is(err, unix.EBUSY) {
 		return err
 	}
-	again, err := openPlace(p.path)
+	again, err := openHeld(p.path)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ var errLedAstray = errors.New("the path leads to another mount now, which was le
 // exchanged meanwhile, and it unmounts whatever this user has mounted where the path leads.
 // So what else he has mounted under that name is held as long as it works. That this mount
 // has gone, and none of the others, is looked up afterwards.
-func (s system) unmountNamed(p *place, lazily bool) error {
+func (s system) unmountNamed(p *heldDir, lazily bool) error {
 	others, release := p.holdOthers()
 	defer release()
 	err := s.unmountHelped(p.path, lazily)
@@ -172,16 +172,16 @@ const holdWithin = 2 * time.Second
 // holdOthers keeps the other FUSE mounts of this user busy whose mount points have the same
 // name, until release is called. The helper looks up the directories above anew, and keeps
 // the name.
-func (p *place) holdOthers() (held []*place, release func()) {
+func (p *heldDir) holdOthers() (held []*heldDir, release func()) {
 	name := filepath.Base(p.path)
 	all, _ := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		return !served.IsFUSE(m) || !served.IsOwn(m) || idOf(m) == idOf(p.mount) || filepath.Base(m.Mountpoint) != name, false
 	})
-	opened, stop := make(chan *place), make(chan struct{})
+	opened, stop := make(chan *heldDir), make(chan struct{})
 	go func() {
 		defer close(opened)
 		for _, m := range all {
-			other, err := openPlace(m.Mountpoint)
+			other, err := openHeld(m.Mountpoint)
 			if err != nil {
 				continue // no path leads there now
 			}
@@ -218,7 +218,7 @@ func (p *place) holdOthers() (held []*place, release func()) {
 }
 
 // isGone is an error while the mount is still in the table.
-func (p *place) isGone() error {
+func (p *heldDir) isGone() error {
 	if m, err := inTable(idOf(p.mount)); err != nil || m == nil || !isThere(p.unique) {
 		return err
 	}
@@ -226,4 +226,6 @@ func (p *place) isGone() error {
 }
 
 // isSame reports whether two places are in one mount.
-func (p *place) isSame(q *place) bool { return idOf(p.mount) == idOf(q.mount) && p.unique == q.unique }
+func (p *heldDir) isSame(q *heldDir) bool {
+	return idOf(p.mount) == idOf(q.mount) && p.unique == q.unique
+}

@@ -16,7 +16,7 @@ import (
 type View struct {
 	sys    system
 	server *fusefs.Server
-	seat   *seat
+	seat   *mountpointDir
 	path   string // as it was when it was mounted
 	mount  mountID
 	unique uint64 // see place
@@ -64,7 +64,7 @@ const (
 
 // ErrStuck means that the view is unmounted, but a read of a source does not come back.
 // The goroutine that waits for it ends with the process.
-var ErrStuck = errors.New("a read of a source does not return")
+var ErrStuck = errors.New("a read of a source file hangs")
 
 // Unmount unmounts the view. While it is held open, Unmount retries until the grace has passed
 // or ctx is done, after logging the holders; then it detaches the view: it vanishes from the
@@ -131,7 +131,7 @@ func (v *View) detach(ctx context.Context, grace time.Duration) error {
 // gone already is no error; one that is hidden under another mount is, because it cannot be
 // named.
 func (v *View) takeAway(lazily bool) error {
-	err := v.seat.use(func(dir *place) error {
+	err := v.seat.use(func(dir *heldDir) error {
 		m, err := v.find(dir)
 		if err != nil || m == nil {
 			return err
@@ -158,7 +158,7 @@ func (v *View) takeAway(lazily bool) error {
 }
 
 // find looks for the view on its directory; nil when it is not there any more.
-func (v *View) find(dir *place) (*entry, error) {
+func (v *View) find(dir *heldDir) (*entry, error) {
 	m, err := inTable(v.mount)
 	switch {
 	case err != nil || m == nil:
@@ -173,14 +173,14 @@ func (v *View) find(dir *place) (*entry, error) {
 
 // unmount carries out takeAway. The helper takes a path: so a view to be unmounted despite its
 // holders loses its connection first, and the helper finds a dead mount.
-func (v *View) unmount(dir *place, m *entry, lazily bool) error {
+func (v *View) unmount(dir *heldDir, m *entry, lazily bool) error {
 	switch {
 	case v.sys.direct && lazily:
 		return dir.unmount(unix.MNT_DETACH)
 	case v.sys.direct:
 		return dir.unmount(0)
 	}
-	view := &place{fd: -1, path: m.Mountpoint, mount: m.Info, unique: v.unique}
+	view := &heldDir{fd: -1, path: m.Mountpoint, mount: m.Info, unique: v.unique}
 	if !lazily {
 		return v.sys.unmountNamed(view, false)
 	}

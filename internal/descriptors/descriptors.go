@@ -16,7 +16,7 @@ const least = 6
 // status is the exit status of a fault of the machine.
 const status = 74
 
-const words = `too few descriptors: the limit of open files is too low, or too many are open already`
+const message = `too few descriptors: the limit of open files is too low, or too many are open already`
 
 func init() {
 	var open []int
@@ -34,15 +34,15 @@ func init() {
 	}
 }
 
-// end says why the program ends. Nothing is read from standard input any more.
+// end prints why the program ends. Nothing is read from standard input any more.
 func end(open []int) {
 	for _, fd := range open {
 		_ = syscall.Close(fd)
 	}
 	if asksJSON() {
-		_, _ = syscall.Write(1, []byte(`{"code":"MACHINE_FAULT","details":{},"message":"`+words+`","ok":false}`))
+		_, _ = syscall.Write(1, []byte(`{"code":"MACHINE_FAULT","details":{},"message":"`+message+`","ok":false}`))
 	}
-	_, _ = syscall.Write(2, []byte("spectrum: "+words+"\nhint: raise the limit of open files of this process (\"ulimit -n\"), then retry\n"))
+	_, _ = syscall.Write(2, []byte("spectrum: "+message+"\nhint: raise the limit of open files of this process (\"ulimit -n\"), then retry\n"))
 	syscall.Exit(status)
 }
 

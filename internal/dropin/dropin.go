@@ -77,10 +77,10 @@ func open(path, name string) (*pathsafe.Dir, error) {
 	return dir, nil
 }
 
-// ErrWritable says that other users can write a file or a directory.
+// ErrWritable reports that other users can write a file or a directory.
 var ErrWritable = errors.New("lets others write it")
 
-// ErrOwner says that another user owns a file or a directory.
+// ErrOwner reports that another user owns a file or a directory.
 var ErrOwner = errors.New("it belongs to another user")
 
 // Error is what is wrong with a file or a directory of a place.

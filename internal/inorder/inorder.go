@@ -14,10 +14,14 @@ import (
 	"sync/atomic"
 )
 
+// A Closer is a worker of [Each] that holds something.
+type Closer interface{ Close() }
+
 // Each calls do(w, i) once for each i from 0 to n-1, on up to as many
 // goroutines as workers says (0: as there are processors), each with a w of its
-// own made by newWorker. It returns the error of the lowest i that failed. When ctx is
-// done no further index is begun, and its error counts as that index's.
+// own made by newWorker, which is closed at the end if it is a [Closer]. It returns the error of
+// the lowest i that failed. When ctx is done no further index is begun, and its error counts as
+// that index's.
 func Each[W any](ctx context.Context, workers, n int, newWorker func() W, do func(w W, i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -26,6 +30,9 @@ func Each[W any](ctx context.Context, workers, n int, newWorker func() W, do fun
 	r.failed.Store(int64(n))
 	work := func() {
 		w := newWorker()
+		if c, is := any(w).(Closer); is {
+			defer c.Close()
+		}
 		for i, ok := r.take(); ok; i, ok = r.take() {
 			if err := first(ctx.Err, func() error { return do(w, i) }); err != nil {
 				r.fail(i, err)

@@ -1,7 +1,7 @@
 // Package machine tries what spectrum needs of the machine: of the kernel, and of
 // the file system that a directory is on.
 //
-// It gives facts and no opinion. A [Feature] is tried in the way in which the
+// It returns facts and no opinion. A [Feature] is tried in the way in which the
 // program uses it, through the same functions where it has some, and not by the
 // name of the file system or the number of the kernel.
 //

@@ -59,7 +59,7 @@ type disturbance struct{ text string }
 
 func (d *disturbance) Error() string { return d.text }
 
-// Disturbed returns an error that says that another process works where none should. It is
+// Disturbed returns an error that reports that another process works where none should. It is
 // [IsOrdinary].
 func Disturbed(text string) error { return &disturbance{text} }
 

@@ -89,7 +89,7 @@ func (b *bench) lock() error {
 func (b *bench) mountID() error {
 	st, err := b.dir.Stat()
 	if err == nil && st.ID.Mount == 0 {
-		err = unlike("statx gives no mount id")
+		err = unlike("statx returns no mount id")
 	}
 	return err
 }
@@ -98,7 +98,7 @@ func (b *bench) birthTime() error {
 	return b.withFile(func(f *os.File, _ string) error {
 		st, err := pathsafe.StatFile(f)
 		if err == nil && st.BirthTime.IsZero() {
-			err = unlike("statx gives no birth time")
+			err = unlike("statx returns no birth time")
 		}
 		return err
 	})

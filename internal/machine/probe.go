@@ -29,23 +29,23 @@ type Finding struct {
 // again; other processes are not locked out. On an error, which may be that of ctx, there are
 // no findings, and the error names what is left.
 func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
-	return (&seam{}).probe(ctx, dir, name)
+	return (&sysHook{}).probe(ctx, dir, name)
 }
 
 // A seam is the way of the probes to the system, so that a test can have each of
 // them fail.
-type seam struct {
+type sysHook struct {
 	hook func(op string, f func() error) error
 }
 
-func (s *seam) do(op string, f func() error) error {
+func (s *sysHook) do(op string, f func() error) error {
 	if s.hook == nil {
 		return f()
 	}
 	return s.hook(op, f)
 }
 
-func (s *seam) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
+func (s *sysHook) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
 	if err := s.do("make directory", func() error { return dir.Mkdir(name, 0o700) }); err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (s *seam) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Fin
 	return findings, nil
 }
 
-func (s *seam) probeIn(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
+func (s *sysHook) probeIn(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
 	work, err := dir.OpenDir(name)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (s *seam) probeIn(ctx context.Context, dir *pathsafe.Dir, name string) ([]F
 	return findings, errors.Join(err, s.do("clear", func() error { return clearAway(work) }))
 }
 
-func (s *seam) tryAll(ctx context.Context, b *bench) ([]Finding, error) {
+func (s *sysHook) tryAll(ctx context.Context, b *bench) ([]Finding, error) {
 	var findings []Finding
 	for _, t := range trials {
 		if err := ctx.Err(); err != nil {

@@ -77,7 +77,7 @@ func TestProbeEveryCallFails(t *testing.T) {
 		for _, errno := range []error{unix.EIO, unix.EOPNOTSUPP} {
 			t.Run(op+" "+errno.Error(), func(t *testing.T) {
 				path := t.TempDir()
-				s := &seam{hook: func(at string, f func() error) error {
+				s := &sysHook{hook: func(at string, f func() error) error {
 					if at != op {
 						return f()
 					}
@@ -106,7 +106,7 @@ func TestProbeInterrupted(t *testing.T) {
 	for _, trial := range trials {
 		path := t.TempDir()
 		ctx, cancel := context.WithCancel(context.Background())
-		s := &seam{hook: func(op string, f func() error) error {
+		s := &sysHook{hook: func(op string, f func() error) error {
 			if op == string(trial.feature) {
 				cancel()
 			}
@@ -126,7 +126,7 @@ func TestProbeInterrupted(t *testing.T) {
 func TestProbeLeaves(t *testing.T) {
 	path := t.TempDir()
 	name := NewName()
-	s := &seam{hook: func(op string, f func() error) error {
+	s := &sysHook{hook: func(op string, f func() error) error {
 		if op == "clear" {
 			return unix.EROFS
 		}

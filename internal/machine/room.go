@@ -18,7 +18,7 @@ type Need struct{ Bytes, Inodes uint64 }
 // Plus returns the sum.
 func (n Need) Plus(m Need) Need { return Need{n.Bytes + m.Bytes, n.Inodes + m.Inodes} }
 
-// A FullError says that a file system has not the room that something needs. It is ENOSPC.
+// A FullError reports that a file system has not the room that something needs. It is ENOSPC.
 type FullError struct {
 	Path       string // a directory in that file system
 	Of         string // "bytes" or "files"

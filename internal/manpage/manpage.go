@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// About is what every page of a program says of it.
+// About is the text about the program on every page.
 type About struct {
 	Section int       // of the manual: 1 for commands of users, 8 for those of root
 	Date    time.Time // that the pages are of

@@ -15,13 +15,13 @@ const (
 	stepPrivate    = "keeping mounts private"
 	stepOpen       = "opening the directories"
 	stepOverlay    = "opening overlayfs"
-	stepLayers     = "giving overlayfs its layers"
+	stepLayers     = "setting the layers of overlayfs"
 	stepMount      = "mounting the overlay"
 	stepPrivileges = "giving up privileges"
 )
 
 // mount mounts the overlay on its lower directory. An error comes with the step that failed and
-// with what the kernel says beside it.
+// with the message of the kernel.
 func (j *job) mount() (step, text string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return stepPrivate, "", err
@@ -47,7 +47,7 @@ func (j *job) mount() (step, text string, err error) {
 	defer closeFD(fsfd)
 	for _, key := range []string{"lowerdir", "upperdir", "workdir"} {
 		if err := unix.FsconfigSetString(fsfd, key, fmt.Sprintf("/proc/self/fd/%d", layers[key])); err != nil {
-			return stepLayers, said(fsfd), err
+			return stepLayers, kernelMessage(fsfd), err
 		}
 	}
 	// A layer that says something only an overlay understands could not be sealed. In a user
@@ -60,10 +60,10 @@ func (j *job) mount() (step, text string, err error) {
 		err = unix.FsconfigSetString(fsfd, "redirect_dir", "nofollow")
 	}
 	if err != nil {
-		return stepLayers, said(fsfd), err
+		return stepLayers, kernelMessage(fsfd), err
 	}
 	if err := unix.FsconfigCreate(fsfd); err != nil {
-		return stepMount, said(fsfd), err
+		return stepMount, kernelMessage(fsfd), err
 	}
 	attributes, err := j.attributes(lower)
 	if err != nil {
@@ -71,7 +71,7 @@ func (j *job) mount() (step, text string, err error) {
 	}
 	mfd, err := unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
 	if err != nil {
-		return stepMount, said(fsfd), err
+		return stepMount, kernelMessage(fsfd), err
 	}
 	defer closeFD(mfd)
 	return stepMount, "", unix.MoveMount(mfd, "", lower, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
@@ -98,8 +98,8 @@ func (j *job) attributes(lower int) (int, error) {
 	return flags, nil
 }
 
-// said is what the kernel says about a mount that failed.
-func said(fsfd int) string {
+// kernelMessage is the message of the kernel about a mount that failed.
+func kernelMessage(fsfd int) string {
 	var lines []string
 	buf := make([]byte, 1024)
 	for len(lines) < 16 {

@@ -45,10 +45,10 @@ func (e *StartError) Error() string { return fmt.Sprintf("starting %q: %v", e.Na
 func (e *StartError) Unwrap() error { return e.Err }
 
 // ErrLost is the error of a command whose keeper was killed: how it would have ended is not known.
-var ErrLost = errors.New("the process that keeps the command was killed, and the command with it")
+var ErrLost = errors.New("the supervising process was killed, and the command with it")
 
 // ErrLeft is the error of processes of the command that did not end.
-var ErrLeft = errors.New("processes that the command left behind do not end")
+var ErrLeft = errors.New("processes started by the command do not end")
 
 // HelperArg is the first argument of the program where it is to call [Serve].
 const HelperArg = "-serve-overlay"
@@ -101,7 +101,7 @@ func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {
 }
 
 // mounter are the capabilities of who mounts: overlayfs does with them what it does in the upper
-// layer, where the kernel's own directory is barred to everybody.
+// layer, where the kernel's own directory is barred to all users.
 var mounter = []uintptr{
 	unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP,
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETFCAP,

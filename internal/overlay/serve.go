@@ -68,7 +68,7 @@ func (j *job) prepare(fd int, out *gob.Encoder) int {
 	return 1
 }
 
-// dropAll gives up every capability, for this thread and what it executes: none can be had
+// dropAll returns up every capability, for this thread and what it executes: none can be had
 // again, not by a file either.
 func dropAll() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {

@@ -20,7 +20,7 @@ import (
 
 // ErrForeign means that another user serves the file system. His server may answer
 // anything, or block for ever, so nothing is asked of it.
-var ErrForeign = errors.New("another user serves the file system there")
+var ErrForeign = errors.New("another user (a FUSE server) serves that file system")
 
 // ErrNoProc is not an errno: "no such file" would be read as a missing source.
 var ErrNoProc = errors.New("no procfs is mounted at /proc")

@@ -98,7 +98,7 @@ func (d *Dir) Bar(root, id, kind, reason string) error {
 }
 
 // Barred reports whether a restore root is halted by [Dir.Bar]. Where that cannot be looked up it
-// counts as halted, with the reason: only a mark that is not there says that it is not.
+// counts as halted, with the reason: only an absent mark means that it is not.
 func (d *Dir) Barred(root string) (bool, error) {
 	dir, err := d.root.OpenDir(barred)
 	if err == nil {
@@ -217,9 +217,9 @@ func (d *Dir) Bars() (all []BarMark, err error) {
 }
 
 // errBarEmpty is of a mark for whose words there was no room.
-var errBarEmpty = errors.New("it is empty, as where the disk of the state directory is full; that it is there halts the root, and what could not be carried out is in the audit log as far as there was room")
+var errBarEmpty = errors.New("it is empty, as after a full disk; it still halts the root; the audit log has the failed rollback if there was space")
 
-var errBarUnread = errors.New("the mark cannot be read, and halts the root all the same")
+var errBarUnread = errors.New("the mark cannot be read; it still halts the root")
 
 func readBar(dir *pathsafe.Dir, name string) (BarMark, error) {
 	f, _, err := dir.Open(name)

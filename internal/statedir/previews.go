@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -33,39 +34,45 @@ const maxRecord = 1 << 30
 // kept before gives way, with the mark of its use: what is shown again may be
 // approved again. When it fails there may be none of either.
 func (d *Dir) SavePreview(id string, data []byte) error {
-	dir, err := d.previews(id)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	kept, err := readRecord(dir, id)
-	if err == nil && bytes.Equal(kept, data) { // it stays: another command may be about to approve it
-		if err := d.unlink(dir, id+used); err != nil {
-			return err
-		}
-		return dir.Sync()
-	}
-	for _, old := range []string{id + record, id + used} { // in this order: no record loses the mark of its use
-		if err := d.unlink(dir, old); err != nil {
-			return err
-		}
-	}
-	return d.write(dir, id+record, data)
+	return d.save(id, data, record, used) // in this order: no record loses the mark of its use
 }
 
 // SaveReport keeps the report of a preview for people. One that was kept before gives way: it
 // may say other things of the same preview, such as what holds it in quarantine by now.
-func (d *Dir) SaveReport(id string, text []byte) error {
+func (d *Dir) SaveReport(id string, text []byte) error { return d.save(id, text, report) }
+
+// save keeps the data of a preview under the first of its names and removes the others. What has
+// the same content stays: another command may be about to use it, or has just kept it.
+func (d *Dir) save(id string, data []byte, names ...string) error {
 	dir, err := d.previews(id)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	if err := d.unlink(dir, id+report); err != nil {
-		return err
+	for range maxSaves {
+		kept, unread := read(dir, id+names[0])
+		same := unread == nil && bytes.Equal(kept, data)
+		for n, name := range names {
+			if n == 0 && (same || errors.Is(unread, fs.ErrNotExist)) { // another command may have kept it by now
+				continue
+			}
+			if err := d.unlink(dir, id+name); err != nil {
+				return err
+			}
+		}
+		if same {
+			return errors.Join(dir.Sync(), d.root.Sync())
+		}
+		if err = d.write(dir, id+names[0], data); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
 	}
-	return d.write(dir, id+report, text)
+	return err
 }
+
+// maxSaves is how often a file is tried to be kept while other commands keep one of its name. Each
+// try that fails is one of theirs that did not.
+const maxSaves = 1000
 
 // ReportPath returns the path of what [Dir.SaveReport] keeps.
 func (d *Dir) ReportPath(id string) string { return filepath.Join(d.path, previews, id+report) }
@@ -86,7 +93,7 @@ func (d *Dir) LoadPreview(id string) ([]byte, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	return readRecord(dir, id)
+	return read(dir, id+record)
 }
 
 // keptPreviews calls do with the directory of the previews, all names in it, and the identities of
@@ -113,8 +120,8 @@ func (d *Dir) keptPreviews(do func(dir *pathsafe.Dir, names, ids []string) error
 // FindPreview returns the identity of the one preview that begins with these hex digits,
 // of which there must be at least so many; fs.ErrNotExist when there is none.
 func (d *Dir) FindPreview(prefix string, digits int) (string, error) {
-	if len(prefix) < digits || len(prefix) > 64 || strings.Trim(prefix, "0123456789abcdef") != "" {
-		return "", fmt.Errorf("%q is not the beginning of a preview id: %w", prefix, fs.ErrNotExist)
+	if len(prefix) < digits || len(prefix) > 64 || !hexdigits.Only(prefix) {
+		return "", fmt.Errorf("%q is not the first digits of a preview id: %w", prefix, fs.ErrNotExist)
 	}
 	var found []string
 	err := d.keptPreviews(func(_ *pathsafe.Dir, _, ids []string) error {
@@ -171,8 +178,8 @@ func (d *Dir) Previews() (all []KeptPreview, err error) {
 	return all, nil
 }
 
-func readRecord(dir *pathsafe.Dir, id string) ([]byte, error) {
-	f, _, err := dir.Open(id + record)
+func read(dir *pathsafe.Dir, name string) ([]byte, error) {
+	f, _, err := dir.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -218,11 +225,11 @@ func (d *Dir) previews(id string) (*pathsafe.Dir, error) {
 
 // isDigest reports whether a text is 64 lowercase hex digits.
 func isDigest(s string) bool {
-	return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == ""
+	return hexdigits.Are(s, 64)
 }
 
 // Derived makes a fresh directory for the bundles that are derived from what one
-// preview shows (decision D13), and gives its absolute path.
+// preview shows (decision D13), and returns its absolute path.
 func (d *Dir) Derived(id string) (string, error) {
 	dir, err := d.open(derived)
 	if err != nil {

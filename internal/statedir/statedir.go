@@ -53,17 +53,17 @@ func homeDir() (string, error) {
 	return u.HomeDir, nil
 }
 
-// Why a state directory is refused, beside a [*ModeError] and what the system says.
+// Why a state directory is rejected, beside a [*ModeError] and errors of the system.
 var (
 	ErrLink    = errors.New("it is a symbolic link")
 	ErrForeign = errors.New("it belongs to another user")
 )
 
-// A ModeError is a mode (st_mode & 07777) that lets others into the directory.
+// A ModeError is a mode (st_mode & 07777) that gives other users access to the directory.
 type ModeError struct{ Perm uint32 }
 
 func (e *ModeError) Error() string {
-	return fmt.Sprintf("mode %04o lets others in; it must be 0700", e.Perm)
+	return fmt.Sprintf("mode %04o allows access by other users; it must be 0700", e.Perm)
 }
 
 // A ParentsError is a state directory that other users can put another one in the place
@@ -71,7 +71,7 @@ func (e *ModeError) Error() string {
 type ParentsError struct{ Loose []pathsafe.Loose } // not empty
 
 func (e *ParentsError) Error() string {
-	return "another user could put another directory in its place: " + e.Loose[0].String()
+	return "another user could replace the directory: " + e.Loose[0].String()
 }
 
 // Parents lists the names on the way to a state directory that other users can rename or
@@ -391,7 +391,7 @@ func (d *Dir) Halt(attempt string) error {
 
 // Halted reports whether the rollback of an attempt has failed. Where that cannot be
 // looked up, for want of a descriptor or of a permission, it counts as failed, with the
-// reason: only a mark that is not there says that it has not.
+// reason: only an absent mark means that it has not.
 func (d *Dir) Halted(attempt string) (bool, error) {
 	if _, err := uuid.Parse(attempt); err != nil {
 		return false, nil //nolint:nilerr // none that Halt would take

@@ -73,9 +73,9 @@ func TestOpenRelative(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses: what others could have put things into is not opened, and
+// TestOpenRejects: what others could have put things into is not opened, and
 // not repaired.
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	mode := func(perm uint32) func(string) error {
 		return func(path string) error { return errors.Join(os.Mkdir(path, 0o700), unix.Chmod(path, perm)) }
 	}
@@ -195,8 +195,8 @@ func TestPreviewsAreKept(t *testing.T) {
 	}
 }
 
-// TestLoadRefuses: a record that is no file is not read, and does not block.
-func TestLoadRefuses(t *testing.T) {
+// TestLoadRejects: a record that is no file is not read, and does not block.
+func TestLoadRejects(t *testing.T) {
 	for what, with := range map[string]func(string) error{
 		"link":      func(name string) error { return os.Symlink("/etc/passwd", name) },
 		"FIFO":      func(name string) error { return unix.Mkfifo(name, 0o600) },

@@ -78,7 +78,7 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 
 // parts are the directories of the state directory, but for those of savepoints, snapshots and
 // halts by rollbacks, which are looked into.
-var parts = []string{attempts, derived, halts, layers, previews, "quarantine", rolledBack, "trust"}
+var parts = []string{attempts, derived, fetched, halts, layers, previews, pushed, "quarantine", rolledBack, "trust"}
 
 // Misplaced returns what is in the place of a directory and is none, or may not be used by this user, what is in the place of a
 // count of attempts and is not a file, and a journal key that is none: what needs it cannot go on until that is moved away.

@@ -1,5 +1,6 @@
 // Package sys has what several packages that write have in common: what the names of our own
-// files beneath a restore root begin with, and how a lock is waited for.
+// files beneath a restore root begin with, how a lock is waited for, and a directory whose system
+// calls a test can make fail ([Dir], [Hook]).
 package sys
 
 import (

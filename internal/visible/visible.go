@@ -17,6 +17,7 @@
 package visible
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -126,6 +127,24 @@ func escape(s, keep string) string {
 	}
 	b.WriteString(s[done:])
 	return b.String()
+}
+
+// IsMostlyText reports whether the lines of a content can be shown with [Lines]: it is UTF-8 without NUL,
+// or at most one character of ten is a control character or not UTF-8. Tabs and line ends are not counted
+// as control characters.
+func IsMostlyText(content []byte) bool {
+	if utf8.Valid(content) && bytes.IndexByte(content, 0) < 0 {
+		return true
+	}
+	all, odd := 0, 0
+	for rest := content; len(rest) > 0; all++ {
+		r, n := utf8.DecodeRune(rest)
+		if r == utf8.RuneError && n == 1 || unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' {
+			odd++
+		}
+		rest = rest[n:]
+	}
+	return odd*10 <= all
 }
 
 // Rune returns the escape of one character: \n, \x7f, \u3164, \U000e0041.

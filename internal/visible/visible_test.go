@@ -165,3 +165,15 @@ func TestOneRule(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestIsMostlyText(t *testing.T) {
+	script := "#!/bin/sh\necho hello\n"
+	for content, want := range map[string]bool{
+		"": true, script: true, script + "\x00": true, script + "\xff": true, "\x1b" + script + "\f": true, strings.Repeat("a\r\n", 9): true, "\u0085" + script: true,
+		"\x00": false, "\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00": false, "\xff\xfe": false, strings.Repeat("a\x00", 99): false,
+	} {
+		if IsMostlyText([]byte(content)) != want {
+			t.Errorf("%q: %v", content, !want)
+		}
+	}
+}

@@ -99,7 +99,7 @@ type (
 		SHA256       string `json:"sha256"`
 		Bytes        int64  `json:"bytes"`
 	}
-	report struct {
+	reportFile struct {
 		OK          bool     `json:"ok"`
 		Count       int      `json:"restored_files_count"`
 		Bytes       int64    `json:"restored_bytes"`
@@ -144,11 +144,11 @@ func TestInvariants(t *testing.T) {
 
 // checkInvariants holds the artifacts of one result root against its files and
 // against OUTPUT_HASHES.json.
-func checkInvariants(t *testing.T, dir string, outputHashes []byte) report {
+func checkInvariants(t *testing.T, dir string, outputHashes []byte) reportFile {
 	t.Helper()
 	var signed struct{ Hashes map[string]string }
 	var m manifest
-	var rep report
+	var rep reportFile
 	must(t, json.Unmarshal(outputHashes, &signed))
 	parseExactly(t, filepath.Join(dir, "RESTORE_MANIFEST.json"), &m)
 	parseExactly(t, filepath.Join(dir, "RESTORE_REPORT.json"), &rep)

@@ -18,29 +18,29 @@ import (
 // was before the action, with modes and owners, those of directories too.
 func TestAsBefore(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world)
+		change func(w *fixture)
 		halts  bool
 	}{
-		"nothing":              {func(*world) {}, false},
-		"something elsewhere":  {func(w *world) { w.write("else", "where") }, false},
-		"a name in the same":   {func(w *world) { w.write("dir/other", "") }, false},
-		"content":              {func(w *world) { w.write("dir/file", "longer than before") }, true},
-		"gone":                 {func(w *world) { w.remove("dir/file") }, true},
-		"come":                 {func(w *world) { w.write("dir/new", "") }, true},
-		"mode of a file":       {func(w *world) { must(t, os.Chmod(w.at("dir/file"), 0o600)) }, true},
-		"owner of a file":      {func(w *world) { must(t, os.Chown(w.at("dir/file"), 1, -1)) }, true},
-		"group of a file":      {func(w *world) { must(t, os.Chown(w.at("dir/file"), -1, 1)) }, true},
-		"owner of a link":      {func(w *world) { must(t, os.Lchown(w.at("dir/link"), 1, -1)) }, true},
-		"mode of a directory":  {func(w *world) { must(t, os.Chmod(w.at("dir"), 0o700)) }, true},
-		"owner of a directory": {func(w *world) { must(t, os.Chown(w.at("dir"), 1, -1)) }, true},
-		"mode of what is in a directory that was asked for": {func(w *world) { must(t, os.Chmod(w.at("whole/sub"), 0o700)) }, true},
-		"mode of the root": {func(w *world) { must(t, os.Chmod(w.root, 0o700)) }, true},
+		"nothing":              {func(*fixture) {}, false},
+		"something elsewhere":  {func(w *fixture) { w.write("else", "where") }, false},
+		"a name in the same":   {func(w *fixture) { w.write("dir/other", "") }, false},
+		"content":              {func(w *fixture) { w.write("dir/file", "longer than before") }, true},
+		"gone":                 {func(w *fixture) { w.remove("dir/file") }, true},
+		"come":                 {func(w *fixture) { w.write("dir/new", "") }, true},
+		"mode of a file":       {func(w *fixture) { must(t, os.Chmod(w.at("dir/file"), 0o600)) }, true},
+		"owner of a file":      {func(w *fixture) { must(t, os.Chown(w.at("dir/file"), 1, -1)) }, true},
+		"group of a file":      {func(w *fixture) { must(t, os.Chown(w.at("dir/file"), -1, 1)) }, true},
+		"owner of a link":      {func(w *fixture) { must(t, os.Lchown(w.at("dir/link"), 1, -1)) }, true},
+		"mode of a directory":  {func(w *fixture) { must(t, os.Chmod(w.at("dir"), 0o700)) }, true},
+		"owner of a directory": {func(w *fixture) { must(t, os.Chown(w.at("dir"), 1, -1)) }, true},
+		"mode of what is in a directory that was asked for": {func(w *fixture) { must(t, os.Chmod(w.at("whole/sub"), 0o700)) }, true},
+		"mode of the root": {func(w *fixture) { must(t, os.Chmod(w.root, 0o700)) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if os.Geteuid() != 0 {
 				t.Skip("only root gives files away")
 			}
-			w := newWorld(t)
+			w := newFixture(t)
 			w.write("dir/file", "content")
 			w.link("file", "dir/link")
 			w.mkdir("whole/sub")
@@ -59,7 +59,7 @@ func TestAsBefore(t *testing.T) {
 
 // haltOf marks an action as one whose rollback has failed: it has changed these names, and nothing
 // that it has left is in the root.
-func (w *world) haltOf(names ...string) {
+func (w *fixture) haltOf(names ...string) {
 	w.t.Helper()
 	id := w.begunOf(names...)
 	state := w.state()
@@ -68,7 +68,7 @@ func (w *world) haltOf(names ...string) {
 }
 
 // begunOf logs the begin of an action that is to change these names, and takes the snapshot before it.
-func (w *world) begunOf(names ...string) (id string) {
+func (w *fixture) begunOf(names ...string) (id string) {
 	w.t.Helper()
 	id = uuid.NewString()
 	before := w.snapshotBefore(id, names...)
@@ -83,7 +83,7 @@ func (w *world) begunOf(names ...string) (id string) {
 }
 
 // snapshotBefore takes the snapshot before an action.
-func (w *world) snapshotBefore(id string, names ...string) string {
+func (w *fixture) snapshotBefore(id string, names ...string) string {
 	w.t.Helper()
 	dir, err := pathsafe.OpenRoot(w.root)
 	must(w.t, err)

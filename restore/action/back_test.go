@@ -23,7 +23,7 @@ import (
 // backRoom is a root that is entered with all stores.
 type backRoom struct {
 	*scene
-	f     *shelf
+	f     *savepointStore
 	l     *ledger
 	place string // of the snapshots
 }
@@ -67,10 +67,10 @@ func TestNoSnapshotNoCommit(t *testing.T) {
 	b.f.check(b.scene, 0)
 }
 
-// TestBackIsLogged: each action is logged with the snapshot before it, whose scope
+// TestRollbackIsLogged: each action is logged with the snapshot before it, whose scope
 // is what it makes; what a way back was, and which savepoint is active then, whoever
 // ends it finds in the snapshot.
-func TestBackIsLogged(t *testing.T) {
+func TestRollbackIsLogged(t *testing.T) {
 	b := newBackRoom(t)
 	a := b.approve()
 	in := b.enter()
@@ -98,9 +98,9 @@ func TestBackIsLogged(t *testing.T) {
 	}
 }
 
-// TestBackIsRefused: what the caller cannot make, or what is in a directory that makes way and is
+// TestRollbackIsRejected: what the caller cannot make, or what is in a directory that makes way and is
 // not in the snapshot, undoes it; no savepoint goes. Before it has begun nothing is logged.
-func TestBackIsRefused(t *testing.T) {
+func TestRollbackIsRejected(t *testing.T) {
 	stop := errors.New("stop")
 	for name, do := range map[string]func(b *backRoom) error{
 		"fill": func(*backRoom) error { return stop },
@@ -138,9 +138,9 @@ func TestBackIsRefused(t *testing.T) {
 	}
 }
 
-// TestBackIsEnded: a way back that was complete, and could not be logged, is ended by
+// TestRollbackIsEnded: a way back that was complete, and could not be logged, is ended by
 // the next one to enter: the chain follows then, and the log has it.
-func TestBackIsEnded(t *testing.T) {
+func TestRollbackIsEnded(t *testing.T) {
 	b := newBackRoom(t)
 	a := b.approve()
 	f, err := os.OpenFile(b.l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)

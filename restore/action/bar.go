@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
@@ -31,13 +32,38 @@ type BarredError struct {
 func (e *BarredError) Error() string {
 	msg := fmt.Sprintf("%q is halted: a rollback that was asked for could not be carried out", e.Root)
 	if e.Err != nil {
-		msg += fmt.Sprintf(", for all that is known: %v", e.Err)
+		msg += fmt.Sprintf(", as far as is known: %v", e.Err)
 	}
 	return msg
 }
 
 // Unwrap returns why it is not known.
 func (e *BarredError) Unwrap() error { return e.Err }
+
+// A Bar is the halt of a root in which a rollback could not be carried out.
+type Bar struct {
+	Root string // as [Root.Path]
+	ID   string // of the rollback in the audit log; "" where that is not known
+}
+
+// EndBar logs that a person has ended a bar, then ends it. Of one whose ID is not known the log has the
+// last rollback that could not begin in that root.
+func EndBar(log *audit.Log, bars Bars, bar Bar, reason string) error {
+	event := audit.Event{Kind: audit.Released, Action: bar.ID, Root: bar.Root, Reason: reason}
+	if bar.ID == "" {
+		event.Action = uuid.NewString()
+		_, _ = log.Read(func(e audit.Entry) error {
+			if e.Kind == audit.RollbackRefused && audit.RootOf(e.Root) == bar.Root {
+				event.Action = e.Action
+			}
+			return nil
+		})
+	}
+	if err := log.Append(event); err != nil {
+		return err
+	}
+	return bars.Unbar(bar.Root)
+}
 
 // barred returns a [*BarredError] if the root is halted for commits, and a [*KinError] if
 // another halted root shares directories with it.
@@ -61,7 +87,7 @@ func (r *Root) isBarred() bool {
 }
 
 // errOthers reports that a restore root belongs to another user.
-var errOthers = errors.New("this user may change nothing in it")
+var errOthers = errors.New("this user may not write in it")
 
 // harmless are the errors of a rollback that halt nothing: the operator's request was wrong,
 // or another command was running. Every other error is caused by the state of the root, of its
@@ -70,30 +96,30 @@ var harmless = []struct {
 	why string
 	is  func(error) bool
 }{
-	{"it was interrupted by the person", isErr(context.Canceled)},
-	{"another command is at work there: to run it again is enough", isA[*staging.BusyError]},
-	{"another command has changed the root meanwhile: to run it again is enough", isErr(staging.ErrOvertaken)},
-	{"it is halted already, by an attempt that cannot be ended", isA[*staging.HaltError]},
-	{"it is halted by the attempt itself, which could not be taken back", func(err error) bool {
+	{"it was interrupted by the user", isErr(context.Canceled)},
+	{"another command is working in the root: run the command again", isA[*staging.BusyError]},
+	{"another command changed the root at the same time: run the command again", isErr(staging.ErrOvertaken)},
+	{"it is already halted by an attempt that cannot be finished", isA[*staging.HaltError]},
+	{"it is halted by the attempt itself, which could not be undone", func(err error) bool {
 		failed, is := errors.AsType[*staging.Error](err)
 		return is && failed.Rollback != nil
 	}},
-	{"the commit is not one of this root, or was undone meanwhile", isErr(errNoCommit)},
+	{"the commit does not belong to this root, or is already undone", isErr(errNoCommit)},
 	{"commits were made later, and --with-later was not given", isA[*LaterError]},
-	{"the snapshot has nothing at the paths that were named", isErr(ErrNothingThere)},
-	{"the snapshot is not of the paths that were named", isErr(snapshot.ErrNotCovered)},
-	{"the path leads to another root than the one that is meant", isErr(ErrElsewhere)},
+	{"the snapshot has no entry at the given paths", isErr(ErrNothingThere)},
+	{"the snapshot does not cover the given paths", isErr(snapshot.ErrNotCovered)},
+	{"the path does not lead to the intended root", isErr(ErrElsewhere)},
 	{"another root was named with --foreign-root", isA[*OtherRootError]},
 	{"another user can rename the root, and --foreign-root was not given", isA[*ForeignError]},
-	{"the root is another user's", isErr(errOthers)},
-	{"the root is not at its path, so nothing goes on there", func(err error) bool {
+	{"the root belongs to another user", isErr(errOthers)},
+	{"the root is not at its path, so no action is continued there", func(err error) bool {
 		return errors.Is(err, ErrNoRoot) && errors.Is(err, fs.ErrNotExist)
 	}},
 	{"the root may not be opened by this user", func(err error) bool {
 		return errors.Is(err, ErrNoRoot) && errors.Is(err, fs.ErrPermission)
 	}},
 	{"no snapshot of all of the root was ever taken", isErr(ErrNeverTaken)},
-	{"it was a dry run, or something has to be ended first", isErr(ErrUnended)},
+	{"it was a dry run, or an unfinished attempt must be recovered first", isErr(ErrUnended)},
 }
 
 func isErr(target error) func(error) bool {

@@ -70,7 +70,7 @@ func TestIsBarring(t *testing.T) {
 }
 
 // goesOn enters the root to preview and commit there.
-func (w *world) goesOn() error {
+func (w *fixture) goesOn() error {
 	w.t.Helper()
 	state := w.state()
 	defer state.Close()
@@ -84,7 +84,7 @@ func (w *world) goesOn() error {
 // TestBarred: what could not be carried out halts the root for what goes on there, and for no way
 // back; the first that succeeds ends that. The restore of a part of a snapshot does neither.
 func TestBarred(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	first := w.mustCommit(map[string]string{"a": "alpha"})
 	w.write("b", "kept")
 	taken := w.take()
@@ -126,7 +126,7 @@ func TestBarred(t *testing.T) {
 }
 
 // markOf is the file of the mark of the root.
-func (w *world) markOf() string {
+func (w *fixture) markOf() string {
 	w.t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.base, "state", "barred", "*"))
 	must(w.t, err)
@@ -139,19 +139,19 @@ func (w *world) markOf() string {
 // TestBarStays: a mark that cannot be taken away fails no rollback. All of it is recorded, and the
 // halt stays.
 func TestBarStays(t *testing.T) {
-	for name, inPlace := range map[string]func(w *world, mark string) string{
-		"a directory": func(w *world, mark string) string {
+	for name, inPlace := range map[string]func(w *fixture, mark string) string{
+		"a directory": func(w *fixture, mark string) string {
 			must(w.t, os.Remove(mark))
 			must(w.t, os.Mkdir(mark, 0o700))
 			return mark
 		},
-		"a file for all": func(w *world, mark string) string {
+		"a file for all": func(w *fixture, mark string) string {
 			all := filepath.Dir(mark)
 			must(w.t, os.RemoveAll(all))
 			must(w.t, os.WriteFile(all, nil, 0o600))
 			return all
 		},
-		"a link for all": func(w *world, mark string) string {
+		"a link for all": func(w *fixture, mark string) string {
 			all := filepath.Dir(mark)
 			must(w.t, os.Rename(all, all+".else"))
 			must(w.t, os.Symlink(all+".else", all))
@@ -159,7 +159,7 @@ func TestBarStays(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			first := w.mustCommit(map[string]string{"a": "alpha"})
 			state := w.state()
 			must(t, state.Bar(w.root, first, "session", "a test"))

@@ -16,7 +16,7 @@ import (
 // none of the other commit.
 func TestArtifactsNeverBesideOthers(t *testing.T) {
 	for _, fails := range []bool{false, true} {
-		w := newWorld(t)
+		w := newFixture(t)
 		first := w.mustCommit(map[string]string{"a": "1", "both": "first", "dir/a": "1"})
 		then := read(t, w.root)
 		taken := w.take()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -44,7 +43,7 @@ type Watch struct {
 // [restore.RollbackFailed] the restore root is as it was.
 func Commit(ctx context.Context, in *Root, approved *preview.Approved, watch Watch) error {
 	if !approved.Take() {
-		return restore.Internal(restore.Execute, errors.New("there is no approval, or it was carried out before"))
+		return restore.Internal(restore.Execute, errors.New("no approval, or it was already used"))
 	}
 	r := approved.Restore()
 	if err := r.Blocked(); err != nil {
@@ -210,7 +209,7 @@ func addRun(change *staging.Change, r *restore.Restore, run *restore.Run, rank i
 func fileOf(path pathsafe.Path, o verify.Output, perm fs.FileMode, rank int) (*staging.File, error) {
 	f := &staging.File{
 		Size: o.Size(), Perm: uint32(perm), ModTime: o.ModTime(), Rank: rank,
-		Open:  func() (*os.File, error) { return o.OpenSource() },
+		Open:  func(near *pathsafe.Opener) (staging.Source, error) { return o.OpenNear(near) },
 		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}
 	text, _ := strings.CutPrefix(o.Hash(), "sha256:")
@@ -229,7 +228,7 @@ func chainManifest(p *restore.Plan) ([]byte, error) {
 	return canonjson.Marshal(map[string]any{"bundle_roots": roots, "chain_root": p.ChainRoot(), "run_ids": ids})
 }
 
-// steps gives each step of a transaction its code and phase (section 8.3). A
+// steps assigns each step of a transaction its code and phase (section 8.3). A
 // step that is not here has no code of its own.
 var steps = map[staging.Step]restore.Code{
 	staging.StepConflict: restore.TargetPathExists,
@@ -240,7 +239,7 @@ var steps = map[staging.Step]restore.Code{
 	staging.StepPublish:  restore.ResultArtifactWriteFailed,
 }
 
-// failureOf gives a failed transaction its code, phase and cause.
+// failureOf returns the failure of a transaction with its code, phase and cause.
 func failureOf(err error) error {
 	var e *staging.Error
 	if !errors.As(err, &e) {

@@ -19,7 +19,7 @@ func Derive(ctx context.Context, approval *preview.Approval, host Host, place st
 	}
 	for _, part := range parts {
 		dir := filepath.Join(place, part.RunID)
-		opts := bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: host.Key, BuildID: host.BuildID}
+		opts := bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Blocks: part.Blocks, Key: host.Key, BuildID: host.BuildID}
 		if part.Changes != nil {
 			opts.Extra = map[string][]byte{bundle.ChangesFile: part.Changes}
 		}

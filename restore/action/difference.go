@@ -39,8 +39,15 @@ type difference struct {
 	told     string // what the last one that stays holds
 }
 
-// plan compares the two snapshots. Of a whole root its own metadata come back in any case:
+// differenceOf compares two snapshots. Of a whole root its own metadata come back in any case:
 // the work in it changes its time.
+func differenceOf(root *pathsafe.Dir, target, before *snapshot.Snapshot) (*difference, error) {
+	d := &difference{root: root, target: target, before: before}
+	err := d.plan()
+	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
+	return d, err
+}
+
 func (d *difference) plan() error {
 	d.restless = d.before.Restless()
 	d.findApart()
@@ -49,7 +56,7 @@ func (d *difference) plan() error {
 		if _, err := d.inside(target[1:], before[1:]); err != nil {
 			return err
 		}
-		if d.barredMeta(target[0], before[0]) {
+		if d.deniedMeta(target[0], before[0]) {
 			return d.something(before[0])
 		}
 		return d.gives(target[0])
@@ -181,13 +188,13 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		return false, nil
 	case len(then) == 0:
 		return d.goes(now)
-	case len(now) == 0 && (d.fixedAbove(then[0].Path) || d.barred(then, now)):
+	case len(now) == 0 && (d.fixedAbove(then[0].Path) || d.denied(then, now)):
 		return false, nil
 	case len(now) == 0:
 		return true, d.swap(then, now)
 	case then[0].Type == snapshot.Dir && now[0].Type == snapshot.Dir:
 		inside, err := d.inside(then[1:], now[1:])
-		if err == nil && (inside || !then[0].Equal(now[0])) && !d.barredMeta(then[0], now[0]) {
+		if err == nil && (inside || !then[0].Equal(now[0])) && !d.deniedMeta(then[0], now[0]) {
 			err = d.gives(then[0])
 		}
 		return false, err
@@ -198,7 +205,7 @@ func (d *difference) name(then, now tree) (swapped bool, err error) {
 		d.leaveFor(now[0].Path, at)
 		return false, nil
 	}
-	if d.fixed(now) || d.barred(then, now) {
+	if d.fixed(now) || d.denied(then, now) {
 		return false, nil
 	}
 	return true, d.swap(then, now)
@@ -233,7 +240,7 @@ func (d *difference) allGoes(now tree) (swapped bool, err error) {
 		}
 		return false, err
 	}
-	if d.barred(nil, now) {
+	if d.denied(nil, now) {
 		return false, nil
 	}
 	return true, d.swap(nil, now)
@@ -298,13 +305,21 @@ func (d *difference) same() bool {
 
 // gives plans that the metadata of a directory that stays is restored.
 func (d *difference) gives(e snapshot.Entry) error {
-	swap := staging.Swap{New: &staging.Metadata{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}}
-	if e.Path != "" {
-		var err error
-		if swap.Path, err = pathsafe.Found(e.Path); err != nil {
-			return err
-		}
+	path, err := inRoot(e.Path)
+	if err == nil {
+		d.stays = append(d.stays, staging.Swap{Path: path, New: metadataOf(e)})
 	}
-	d.stays = append(d.stays, swap)
-	return nil
+	return err
+}
+
+// inRoot is the path of a directory in the root; "" is the root.
+func inRoot(path string) (pathsafe.Path, error) {
+	if path == "" {
+		return pathsafe.Path{}, nil
+	}
+	return pathsafe.Found(path)
+}
+
+func metadataOf(e snapshot.Entry) *staging.Metadata {
+	return &staging.Metadata{Mode: e.Mode, UID: e.UID, GID: e.GID, Xattrs: e.Xattrs(), ModTime: e.ModTime}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // socket makes a socket in the root.
-func (w *world) socket(path string) {
+func (w *fixture) socket(path string) {
 	w.t.Helper()
 	must(w.t, os.MkdirAll(filepath.Dir(w.at(path)), 0o755))
 	must(w.t, unix.Mknod(w.at(path), unix.S_IFSOCK|0o600, 0)) // bind takes no long paths
@@ -30,7 +30,7 @@ func (w *world) socket(path string) {
 
 // thereAndBack restores a snapshot of the forest was, and then the snapshot before that, of
 // the forest changed, which it returns.
-func (w *world) thereAndBack(taken *snapshot.Snapshot, was, changed forest) *snapshot.Snapshot {
+func (w *fixture) thereAndBack(taken *snapshot.Snapshot, was, changed forest) *snapshot.Snapshot {
 	w.t.Helper()
 	done, err := w.restore(taken)
 	must(w.t, err)
@@ -44,7 +44,7 @@ func (w *world) thereAndBack(taken *snapshot.Snapshot, was, changed forest) *sna
 // TestRestoreBesideUnkept: what no snapshot can hold stays where it is, and all the rest
 // is restored. A directory that should go stays with it, and is named.
 func TestRestoreBesideUnkept(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("f", "f")
 	w.write("d/g", "g")
 	w.socket("old sock")
@@ -90,13 +90,13 @@ func TestRestoreBesideUnkept(t *testing.T) {
 // is named, and all the rest comes back.
 func TestRestoreOverUnkept(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world)
+		change func(w *fixture)
 		names  string
 	}{
-		"a file":                 {func(w *world) { w.remove("f"); w.socket("f") }, "f"},
-		"a directory":            {func(w *world) { w.remove("d"); w.socket("d") }, "d"},
-		"a directory for a file": {func(w *world) { w.remove("f"); w.socket("f/sub/sock") }, "f"},
-		"a mount": {func(w *world) {
+		"a file":                 {func(w *fixture) { w.remove("f"); w.socket("f") }, "f"},
+		"a directory":            {func(w *fixture) { w.remove("d"); w.socket("d") }, "d"},
+		"a directory for a file": {func(w *fixture) { w.remove("f"); w.socket("f/sub/sock") }, "f"},
+		"a mount": {func(w *fixture) {
 			if unix.Mount("none", w.at("d"), "tmpfs", 0, "") != nil {
 				w.remove("d")
 				w.socket("d")
@@ -106,7 +106,7 @@ func TestRestoreOverUnkept(t *testing.T) {
 		}, "d"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.write("f", "f")
 			w.write("d/g", "g")
 			w.write("z", "z")
@@ -132,11 +132,11 @@ func TestRestoreOverUnkept(t *testing.T) {
 // TestRestoreLinks: names of one file are names of one file again, and those that were
 // not are not; whatever else of them is the same.
 func TestRestoreLinks(t *testing.T) {
-	link := func(from, to string) func(w *world) {
-		return func(w *world) { w.remove(to); must(w.t, os.Link(w.at(from), w.at(to))) }
+	link := func(from, to string) func(w *fixture) {
+		return func(w *fixture) { w.remove(to); must(w.t, os.Link(w.at(from), w.at(to))) }
 	}
-	apart := func(name string) func(w *world) {
-		return func(w *world) {
+	apart := func(name string) func(w *fixture) {
+		return func(w *fixture) {
 			raw, err := os.ReadFile(w.at(name))
 			must(w.t, err)
 			st, err := os.Stat(w.at(name))
@@ -146,20 +146,20 @@ func TestRestoreLinks(t *testing.T) {
 			must(w.t, os.Chtimes(w.at(name), st.ModTime(), st.ModTime()))
 		}
 	}
-	for name, change := range map[string]func(w *world){
-		"one differs":           func(w *world) { w.remove("d/b"); w.write("d/b", "other") },
-		"one is gone":           func(w *world) { w.remove("e") },
+	for name, change := range map[string]func(w *fixture){
+		"one differs":           func(w *fixture) { w.remove("d/b"); w.write("d/b", "other") },
+		"one is gone":           func(w *fixture) { w.remove("e") },
 		"one is apart":          apart("d/b"),
 		"the first is apart":    apart("a"),
-		"all differ":            func(w *world) { must(w.t, os.Truncate(w.at("a"), 9)) },
+		"all differ":            func(w *fixture) { must(w.t, os.Truncate(w.at("a"), 9)) },
 		"one more":              link("a", "d/more"),
 		"another joins":         link("a", "x"),
 		"two are joined":        link("x", "y"),
-		"its directory is gone": func(w *world) { w.remove("e") },
-		"only the mode":         func(w *world) { must(w.t, os.Chmod(w.at("d/b"), 0o600)) },
+		"its directory is gone": func(w *fixture) { w.remove("e") },
+		"only the mode":         func(w *fixture) { must(w.t, os.Chmod(w.at("d/b"), 0o600)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.write("a", "same")
 			w.write("x", "same")
 			w.mkdir("d")
@@ -182,7 +182,7 @@ func TestRestoreLinks(t *testing.T) {
 // TestRestoreStrangeNames: names that no output can have are restored like others, at the
 // top and beneath.
 func TestRestoreStrangeNames(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	names := []string{`back\slash`, `d\/f\x2d`, "line\nfeed", "\xff", " ", `\`, "d/.spectrum06_staging_x"}
 	for _, name := range names {
 		w.write(name, "was")
@@ -203,7 +203,7 @@ func TestRestoreStrangeNames(t *testing.T) {
 // A writer works in a root while others restore it: it appends to files, makes some and
 // removes some, and knows what it has written.
 type writer struct {
-	w        *world
+	w        *fixture
 	round, n int
 	wrote    map[string]string // by the path
 }
@@ -240,7 +240,7 @@ func TestRestoreBesideWriter(t *testing.T) {
 	formats := []harness.Format{harness.Tmpfs, harness.Ext4, harness.XFS, harness.Btrfs, harness.Overlay}
 	for _, format := range sample.Pick(t, 2, formats) {
 		t.Run(format.Name, func(t *testing.T) {
-			w := worldIn(t, harness.MountedVolume(t, format).Path)
+			w := fixtureIn(t, harness.MountedVolume(t, format).Path)
 			for i := range sample.Of(4, 20, 100) {
 				w.besideWriter(i)
 			}
@@ -248,7 +248,7 @@ func TestRestoreBesideWriter(t *testing.T) {
 	}
 }
 
-func (w *world) besideWriter(round int) {
+func (w *fixture) besideWriter(round int) {
 	t := w.t
 	t.Helper()
 	w.write("swapped", "was")
@@ -344,7 +344,7 @@ func TestRestoreReadOnlyDirs(t *testing.T) {
 	}
 	base := t.TempDir()
 	harness.LetOthersIn(t, base)
-	w := worldIn(t, base)
+	w := fixtureIn(t, base)
 	harness.GiveToNobody(t, base)
 	harness.WithoutRights(t, func() {
 		modes := func(mode os.FileMode, names ...string) {
@@ -375,13 +375,13 @@ func TestRestoreReadOnlyDirs(t *testing.T) {
 		every := sample.Of(40, 13, 3)
 		stride, ends := sample.Stride{First: 1 + sample.Rand(t).IntN(every), Every: every}, map[bool]int{}
 		for i := 0; !t.Failed(); i++ {
-			w.death = &death{left: stride.At(i)}
+			w.kill = &simulatedKill{left: stride.At(i)}
 			in, err := w.tryToEnter(staging.Automatic)
 			must(t, err)
 			_, err = action.Restore(context.Background(), in.Root, taken, action.How{Type: audit.Session, Reason: "asked for"})
 			in.leave()
-			died := w.death.dead()
-			w.death = nil
+			died := w.kill.happened()
+			w.kill = nil
 			w.enter().leave()
 			restored := len(cmp.Diff(was.print(), read(t, w.root).print())) == 0
 			if !restored {
@@ -400,30 +400,30 @@ func TestRestoreReadOnlyDirs(t *testing.T) {
 	})
 }
 
-// TestRestoreMeetsSomebody: what changes at a name that is swapped does not stop the restore: it
+// TestRestoreMeetsOtherProcess: what changes at a name that is swapped does not stop the restore: it
 // is kept in its last content, and named. A directory that was to go and has something new in it
 // stays, and is named. Only where the directory of a name was moved away when something was put
 // into it already, the root is halted; before that the restore begins again.
-func TestRestoreMeetsSomebody(t *testing.T) {
-	write := func(path, text string) func(w *world) { return func(w *world) { w.write(path, text) } }
+func TestRestoreMeetsOtherProcess(t *testing.T) {
+	write := func(path, text string) func(w *fixture) { return func(w *fixture) { w.write(path, text) } }
 	for name, c := range map[string]struct {
-		do    func(w *world)
+		do    func(w *fixture)
 		kept  string // path of what is kept, and its content
 		stays string
 		late  string // the same, where it happens when the other names were swapped
 	}{
 		"changed":               {do: write("f", "theirs"), kept: "f theirs"},
-		"replaced":              {do: func(w *world) { w.remove("f"); w.write("f", "theirs") }, kept: "f theirs"},
-		"gone":                  {do: func(w *world) { w.remove("f") }},
+		"replaced":              {do: func(w *fixture) { w.remove("f"); w.write("f", "theirs") }, kept: "f theirs"},
+		"gone":                  {do: func(w *fixture) { w.remove("f") }},
 		"taken":                 {do: write("gone", "theirs"), kept: "gone theirs"},
 		"taken by a directory":  {do: write("gone/file", "theirs"), kept: "gone/file theirs"},
 		"changed where it goes": {do: write("came/g", "theirs"), kept: "came/g theirs", late: " came came/g"},
 		"new where it goes":     {do: write("came/theirs", ""), stays: " came came/theirs", late: " came came/theirs"},
-		"the way to it":         {do: func(w *world) { must(w.t, os.Rename(w.at("d"), w.at("e"))); w.mkdir("d") }},
+		"the way to it":         {do: func(w *fixture) { must(w.t, os.Rename(w.at("d"), w.at("e"))); w.mkdir("d") }},
 	} {
 		for _, call := range []wedge{{op: "make directory", path: "new"}, {op: "exchange", path: "f"}} {
 			t.Run(name+", before "+call.op, func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				w.write("f", "was")
 				w.write("gone", "was")
 				w.write("d/deep", "was")

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoWayBack reports that a root has no snapshot for an emergency rollback.
-var ErrNoWayBack = errors.New("there is no snapshot of all of it, taken by a person or a timer, that verifies")
+var ErrNoWayBack = errors.New("no whole snapshot of it, taken by a user or a timer, verifies")
 
 // ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken, but for those
 // that lack what could not be read.
@@ -20,7 +20,7 @@ var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
 // snapshot of the whole root that a person or a timer has taken, and that verifies, see
 // [snapshot.Store.Target]. A snapshot taken before an action is never the target, so a second
 // emergency rollback goes back to the same one. With ErrNoWayBack it returns the snapshots
-// that were skipped.
+// that were skipped. Newer snapshots that are gone, though they were not pruned, count as skipped.
 func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, error) {
 	to, err := in.Snapshots().Target(ctx, in.Path(), host)
 	isDamaged := func(p snapshot.Passed) bool { return !p.Partial }
@@ -30,5 +30,6 @@ func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, err
 	case err == nil && to.Snapshot == nil:
 		err = fmt.Errorf("%q: %w", in.Path(), ErrNoWayBack)
 	}
+	to.Passed = slices.Concat(in.goneSince(to.Snapshot), to.Passed)
 	return to, err
 }

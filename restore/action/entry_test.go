@@ -16,9 +16,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// TestEnterRefuses: what is no absolute path of a directory, has no key, or is
+// TestEnterRejects: what is no absolute path of a directory, has no key, or is
 // in use, is not entered, and nothing is made there.
-func TestEnterRefuses(t *testing.T) {
+func TestEnterRejects(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o644))
 	t.Chdir(dir)

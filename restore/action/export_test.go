@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -17,6 +18,6 @@ type Back = back
 func (r *Root) Before(ctx context.Context, b Back) (Done, error) { return r.before(ctx, b, false) }
 
 func (r *Root) GoBack(ctx context.Context, done Done, b Back, change staging.Change, fill fill) error {
-	_, err := r.goBack(ctx, &done, b, change, fill)
-	return err
+	none := func(string) []snapshot.Entry { return nil }
+	return r.goBack(ctx, &Result{Done: done}, b, work{kind: change.Kind, swaps: change.Swaps, target: none, fill: fill}, false)
 }

@@ -86,7 +86,7 @@ func (d *difference) fixedAbove(name string) bool {
 	up := d.above(name)
 	why := restore.FixedBy(pathsafe.Stat{}, d.dirs[up])
 	if why != "" {
-		d.leaveFixed(name, fixture{up, "it is not there any more; " + why})
+		d.leaveFixed(name, fixture{up, "it no longer exists; " + why})
 	}
 	return why != ""
 }
@@ -122,7 +122,7 @@ func (d *difference) look(name string) string {
 
 // isFixed reports whether something that a commit has made cannot be changed; it stays then, and that
 // is noted.
-func (p *plan) isFixed(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
+func (p *undoPlan) isFixed(dir *pathsafe.Dir, n *node, st pathsafe.Stat) bool {
 	in, err := dir.Stat()
 	if err != nil {
 		return false

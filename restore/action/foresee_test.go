@@ -22,7 +22,7 @@ import (
 )
 
 // lookIn enters the root for a dry run.
-func (w *world) lookIn() (*action.Root, func(), error) {
+func (w *fixture) lookIn() (*action.Root, func(), error) {
 	w.t.Helper()
 	state := w.state()
 	key, err := state.JournalKey()
@@ -38,10 +38,10 @@ func (w *world) lookIn() (*action.Root, func(), error) {
 
 // prints are what stands beneath the root and the state directory: identities, contents and
 // the times of change, so that every write shows.
-func (w *world) prints() []string { return w.printsBut() }
+func (w *fixture) prints() []string { return w.printsBut() }
 
 // printsBut are the prints without some names.
-func (w *world) printsBut(names ...string) (all []string) {
+func (w *fixture) printsBut(names ...string) (all []string) {
 	w.t.Helper()
 	for _, top := range []string{w.root, filepath.Join(w.base, "state")} {
 		must(w.t, filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
@@ -74,7 +74,7 @@ type fatal interface {
 }
 
 // foreseen does a dry run, which must write nothing.
-func foreseen[R any](t fatal, w *world, look func(*action.Root) (R, error)) (R, error) {
+func foreseen[R any](t fatal, w *fixture, look func(*action.Root) (R, error)) (R, error) {
 	t.Helper()
 	w.state().Close() // so that the directory is there
 	for _, close := range []func() error{w.snapshots().Close, w.savepoints().Close} {
@@ -176,10 +176,10 @@ func wantChanges(t fatal, before, after forest, changes []action.Change) {
 	}
 }
 
-// TestForeseeUndo: a dry run has all that a rollback does: what goes with its sizes, what had
+// TestDryRunOfUndo: a dry run has all that a rollback does: what goes with its sizes, what had
 // been edited, what stays and why.
-func TestForeseeUndo(t *testing.T) {
-	w := newWorld(t)
+func TestDryRunOfUndo(t *testing.T) {
+	w := newFixture(t)
 	first := w.mustCommit(map[string]string{"out/a": "alpha", "out/sub/b": "beta", "kept/c": "gamma"})
 	w.write("out/a", "edited")
 	w.write("kept/mine", "mine")
@@ -204,9 +204,9 @@ func TestForeseeUndo(t *testing.T) {
 	}
 }
 
-// TestForeseeRestore: the same of a restore, in which names come and are replaced.
-func TestForeseeRestore(t *testing.T) {
-	w := newWorld(t)
+// TestDryRunOfRestore: the same of a restore, in which names come and are replaced.
+func TestDryRunOfRestore(t *testing.T) {
+	w := newFixture(t)
 	w.fill()
 	taken := w.take()
 	w.change()
@@ -230,9 +230,9 @@ func TestForeseeRestore(t *testing.T) {
 	}
 }
 
-// TestForeseeRefused: what a restore refuses the dry run refuses, with the same words.
-func TestForeseeRefused(t *testing.T) {
-	w := newWorld(t)
+// TestDryRunRejected: what a restore refuses the dry run refuses, with the same words.
+func TestDryRunRejected(t *testing.T) {
+	w := newFixture(t)
 	w.write("f/x", "x")
 	taken := w.take()
 	how := w.some("nothing")
@@ -249,7 +249,7 @@ func TestForeseeRefused(t *testing.T) {
 // everybody says.
 func TestDryEntry(t *testing.T) {
 	const id = "11111111-2222-4333-8444-555555555555"
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("f", "")
 	w.take()
 	for _, kind := range []string{".spectrum06_staging_", ".spectrum06_exchange_"} {
@@ -282,7 +282,7 @@ func TestDryEntry(t *testing.T) {
 
 // TestDryRunOnly: a root that was entered for a dry run is not taken back.
 func TestDryRunOnly(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("f", "was")
 	taken := w.take()
 	w.write("f", "is")

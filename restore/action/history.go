@@ -28,7 +28,7 @@ type history struct {
 	barStays   func(error) // may be nil
 	dir        *pathsafe.Dir
 	root       string // its path
-	rootID     string // device and inode
+	rootID     string // see [pathsafe.Dir.Identity]: a device number changes at a restart
 
 	acknowledge func(attempt string, left error) (string, error)
 	reason      string // why unfinished attempts are ended now, in the operator's words; "" for none
@@ -39,6 +39,29 @@ type history struct {
 	published string // id of the savepoint of the last commit
 	attempt   string // id of the last commit
 	before    string // id of the snapshot before it
+}
+
+// newHistory returns the records of the root that is at a real path.
+func newHistory(e *Entry, dir *pathsafe.Dir, real string) (*history, error) {
+	st, err := dir.Stat()
+	if err != nil {
+		return nil, err
+	}
+	id, err := dir.Identity()
+	if err != nil {
+		return nil, err
+	}
+	root := real
+	if e.Known != nil {
+		if root, err = e.Known(real, id, st); err != nil {
+			return nil, err
+		}
+	}
+	return &history{
+		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took,
+		authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason, bars: e.Bars, barStays: e.BarStays,
+		dir: dir, root: root, rootID: id,
+	}, nil
 }
 
 // A commitRecord is the data recorded of a commit.
@@ -84,7 +107,7 @@ func (h *history) beginCommit(attempt string, rec *commitRecord) error {
 	}
 	event := audit.Event{Kind: audit.CommitBegin, Action: attempt, Preview: rec.preview, Reason: rec.reason}
 	if h.snapshots != nil {
-		before, err := h.snap(context.Background(), attempt, rec.scope, false, func(active string) map[string]string {
+		before, err := h.snap(context.Background(), attempt, rec.scope, nil, func(active string) map[string]string {
 			return map[string]string{SavepointNow: active}
 		})
 		if err != nil {
@@ -166,7 +189,7 @@ const maxStatement = 2 << 10
 // cut.
 func (h *history) released(attempt string, left error) error {
 	if h.acknowledge == nil {
-		return fmt.Errorf("%w (nobody has said that it may stay)", left)
+		return fmt.Errorf("%w (it was not accepted)", left)
 	}
 	statement, err := h.acknowledge(attempt, left)
 	if err != nil {
@@ -235,7 +258,7 @@ func (h *history) halted(err error) error {
 func (h *history) ended(o staging.Outcome) error {
 	event := audit.Event{Kind: audit.RolledBack, Action: o.Attempt, Root: h.root, Rollback: h.typeOf(o.Attempt), Reason: "it was found unfinished"}
 	if o.Cause != nil {
-		event.Reason = fmt.Sprintf("it was found committed, and is not as it was left: %v", o.Cause)
+		event.Reason = fmt.Sprintf("it was found committed, but its files changed afterwards: %v", o.Cause)
 	}
 	event.Reason = h.why(event.Reason)
 	switch {
@@ -276,7 +299,7 @@ func (h *history) logSnapshot(id string) error {
 }
 
 // FoundUnlogged is the reason of an entry for a snapshot that was found.
-const FoundUnlogged = "it was found, and was not in the log"
+const FoundUnlogged = "it was found, but was not in the log"
 
 // hasOpen reports whether there are records of an action that has not ended.
 func (h *history) hasOpen() (bool, error) {

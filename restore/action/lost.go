@@ -35,12 +35,12 @@ type lost struct {
 // The reasons of the end of an attempt of which nothing was found. Elsewhere is another directory
 // than the one that the attempt began in, so that it may be found after all.
 const (
-	notFound  = "nothing of it was found"
+	notFound  = "no trace of it was found"
 	elsewhere = notFound + ": another directory is at the path of the root"
 )
 
 // errUnclear reports that the root is not as it was before an attempt that has ended.
-var errUnclear = errors.New("nothing of it is in the root, and some of its names are neither as before it nor as it was to make them")
+var errUnclear = errors.New("the root has no staging directory of it, and some of its names are neither in their old nor in their new state")
 
 // endLost ends, under the lock, the attempts of which nothing is in the root. Of one that is half done
 // it returns the halt, which is marked and logged. A true end is logged as in [history.trueEnd].
@@ -60,7 +60,7 @@ func (r *Root) endLost(ids []string) (ended []staging.Outcome, halts []error, er
 		var left error
 		if !known {
 			var halt bool
-			event.Reason, halt, left = r.judge(id)
+			event.Reason, halt, left = r.endOfLost(id)
 			if halt {
 				halts = append(halts, &staging.HaltError{Attempt: id, Kind: "action", Err: left})
 				err = errors.Join(err, r.haltLost(id, left))
@@ -99,10 +99,10 @@ func (r *Root) haltLost(id string, why error) error {
 	return errors.Join(err, r.history.halt(id, why))
 }
 
-// judge compares the root with the snapshot before a lost attempt, see [lost]. Left is why it
+// endOfLost compares the root with the snapshot before a lost attempt, see [lost]. Left is why it
 // halts the root, or a remark on one that ends; reason is the logged reason of its end, "" if
 // a fault of the machine prevents a decision, and left is then that fault.
-func (r *Root) judge(id string) (reason string, halts bool, left error) {
+func (r *Root) endOfLost(id string) (reason string, halts bool, left error) {
 	if r.history.snapshots == nil {
 		return notFound, false, nil
 	}
@@ -111,14 +111,14 @@ func (r *Root) judge(id string) (reason string, halts bool, left error) {
 	case err != nil && machine.IsFault(err):
 		return "", false, err
 	case err != nil:
-		return "", true, fmt.Errorf("%w, and what was there before is not known: %w", errRemoved, err)
+		return "", true, fmt.Errorf("%w, and the earlier state is unknown: %w", errRemoved, err)
 	}
 	top, err := r.dir.Stat()
 	if err != nil {
 		return "", false, err
 	}
 	if was, err := before.At(pathsafe.Path{}); err == nil && was.Ino != 0 && was.Ino != top.ID.Ino {
-		return elsewhere, false, fmt.Errorf("another directory is at %q than the one that it began in: if that was moved, run \"spectrum recover\" with its new path; what was there before is in snapshot %s", r.history.root, short(before))
+		return elsewhere, false, fmt.Errorf("another directory is at %q than the one that it began in: if that was moved, run \"spectrum recover\" with its new path; the earlier state is in snapshot %s", r.history.root, short(before))
 	}
 	l := lost{before, map[string]snapshot.Entry{}}
 	first := ""
@@ -141,7 +141,7 @@ func (r *Root) judge(id string) (reason string, halts bool, left error) {
 
 // isLost reports whether a lost attempt halts the root.
 func (r *Root) isLost(id string) bool {
-	_, halts, _ := r.judge(id)
+	_, halts, _ := r.endOfLost(id)
 	return halts
 }
 
@@ -312,9 +312,9 @@ func (r *Root) isReleased(u *staging.Unfinished, mode staging.Mode) (bool, error
 // intentName is the first record of a journal.
 const intentName = sys.Prefix + "intent"
 
-// setAside returns the outcome of a released attempt, which is left untouched.
-func (r *Root) setAside(u *staging.Unfinished) staging.Outcome {
+// asReleased returns the outcome of a released attempt, which is left untouched.
+func (r *Root) asReleased(u *staging.Unfinished) staging.Outcome {
 	at := strings.ReplaceAll(filepath.Join(r.real, u.Staging), "'", `'\''`)
-	left := fmt.Errorf("it was released, so it is not resumed; its staging directory was put back after that, and is left as it is: look at it, and remove it with \"rm -r '%s'\"", at)
+	left := fmt.Errorf("it was released, so it is not resumed; its staging directory was put back later and is left as it is: inspect it, then remove it with \"rm -r '%s'\"", at)
 	return staging.Outcome{Attempt: u.Attempt, Kind: u.Kind, Result: staging.Released, Left: left}
 }

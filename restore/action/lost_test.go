@@ -20,21 +20,21 @@ import (
 // it is ended; what others may have put there is named.
 func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
-		change       func(w *world)
+		change       func(w *fixture)
 		halts, named bool
 	}{
-		"nothing":            {func(*world) {}, false, false},
-		"elsewhere":          {func(w *world) { w.write("else", "where") }, false, false},
-		"edited in place":    {func(w *world) { w.write("dir/file", "of others") }, false, false},
-		"replaced by others": {func(w *world) { w.putAnother("dir/file", "of others") }, false, true},
-		"copied":             {func(w *world) { w.putAnother("dir/file", "new") }, false, true},
-		"removed by others":  {func(w *world) { w.remove("dir/file") }, false, true},
-		"come of others":     {func(w *world) { w.write("dir/gone", "of others") }, false, true},
-		"put back":           {func(w *world) { w.putAnother("dir/file", "old") }, true, false},
-		"removed again":      {func(w *world) { w.remove("dir/made") }, true, false},
-		"come again":         {func(w *world) { w.write("dir/gone", "old") }, true, false},
-		"another root":       {func(w *world) { must(t, os.Rename(w.root, w.root+".moved")); w.mkdir("") }, false, true},
-		"no snapshot": {func(w *world) {
+		"nothing":            {func(*fixture) {}, false, false},
+		"elsewhere":          {func(w *fixture) { w.write("else", "where") }, false, false},
+		"edited in place":    {func(w *fixture) { w.write("dir/file", "of others") }, false, false},
+		"replaced by others": {func(w *fixture) { w.putAnother("dir/file", "of others") }, false, true},
+		"copied":             {func(w *fixture) { w.putAnother("dir/file", "new") }, false, true},
+		"removed by others":  {func(w *fixture) { w.remove("dir/file") }, false, true},
+		"come of others":     {func(w *fixture) { w.write("dir/gone", "of others") }, false, true},
+		"put back":           {func(w *fixture) { w.putAnother("dir/file", "old") }, true, false},
+		"removed again":      {func(w *fixture) { w.remove("dir/made") }, true, false},
+		"come again":         {func(w *fixture) { w.write("dir/gone", "old") }, true, false},
+		"another root":       {func(w *fixture) { must(t, os.Rename(w.root, w.root+".moved")); w.mkdir("") }, false, true},
+		"no snapshot": {func(w *fixture) {
 			all, err := filepath.Glob(filepath.Join(w.base, "state/snapshots/roots/*/*"))
 			must(t, err)
 			for _, path := range all {
@@ -43,7 +43,7 @@ func TestLost(t *testing.T) {
 		}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.write("dir/file", "old")
 			w.write("dir/gone", "old")
 			w.snapshotBefore(uuid.NewString(), "dir/file", "dir/gone", "dir/made")
@@ -88,14 +88,14 @@ func TestLost(t *testing.T) {
 }
 
 // putAnother puts another file at a name.
-func (w *world) putAnother(path, content string) {
+func (w *fixture) putAnother(path, content string) {
 	w.t.Helper()
 	w.write(path+".new", content)
 	must(w.t, os.Rename(w.at(path+".new"), w.at(path)))
 }
 
 // ending enters the root, and returns what was ended there.
-func (w *world) ending(mode staging.Mode) (*inside, []staging.Outcome, error) {
+func (w *fixture) ending(mode staging.Mode) (*inside, []staging.Outcome, error) {
 	w.t.Helper()
 	state := w.state()
 	key, err := state.JournalKey()

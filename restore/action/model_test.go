@@ -43,7 +43,7 @@ func playAll(t *testing.T, checks int) {
 		dir := filepath.Join(base, strconv.Itoa(n))
 		must(t, os.Mkdir(dir, 0o755))
 		defer os.RemoveAll(dir)
-		m := &model{w: worldIn(t, dir), now: forest{"": {kind: 'd', mode: 0o755}}, made: map[string]*deed{}, tally: tally}
+		m := &model{w: fixtureIn(t, dir), now: forest{"": {kind: 'd', mode: 0o755}}, made: map[string]*deed{}, tally: tally}
 		rt.Repeat(map[string]func(*rapid.T){
 			"":       m.check,
 			"edit":   m.edit,
@@ -61,7 +61,7 @@ func playAll(t *testing.T, checks int) {
 
 // A model is what is known of a root and of what is kept of it.
 type model struct {
-	w     *world
+	w     *fixture
 	now   forest
 	chain []string         // ids of the commits that can be undone, the oldest first
 	made  map[string]*deed // what each commit made
@@ -108,7 +108,7 @@ func drawPath(rt *rapid.T, from []string) string {
 
 // check compares everything.
 func (m *model) check(rt *rapid.T) {
-	m.w.death = nil
+	m.w.kill = nil
 	if diff := cmp.Diff(m.now.print(), read(m.w.t, m.w.root).print()); diff != "" {
 		rt.Fatalf("the root (-model +disk):\n%s", diff)
 	}
@@ -182,18 +182,18 @@ func wantScope(rt *rapid.T, came []*kept, scope []string) {
 
 // mayDie lets the process of the next action die, now and then.
 func (m *model) mayDie(rt *rapid.T) {
-	m.w.death = nil
+	m.w.kill = nil
 	if rapid.IntRange(0, 2).Draw(rt, "dies") == 0 {
-		m.w.death = &death{left: rapid.IntRange(0, 220).Draw(rt, "calls")}
+		m.w.kill = &simulatedKill{left: rapid.IntRange(0, 220).Draw(rt, "calls")}
 	}
 }
 
 // died ends what a dead process has left: the next one enters.
 func (m *model) died() bool {
-	if !m.w.death.dead() {
+	if !m.w.kill.happened() {
 		return false
 	}
-	m.w.death = nil
+	m.w.kill = nil
 	m.w.enter().leave()
 	return true
 }
@@ -488,7 +488,7 @@ func (m *model) restore(rt *rapid.T) {
 	m.mayDie(rt)
 	in := m.w.enter()
 	target, err := in.Snapshots().Find(k.id)
-	if err != nil && !m.w.death.dead() {
+	if err != nil && !m.w.kill.happened() {
 		rt.Fatal(err)
 	}
 	var done *action.Restored

@@ -3,7 +3,6 @@ package action_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,9 +23,7 @@ func overlaid(t *testing.T, dir, below, options string, apart bool) {
 	for _, d := range []string{"up", "work"} {
 		must(t, os.Mkdir(filepath.Join(upper, d), 0o755))
 	}
-	if out, err := exec.Command("cp", "-a", below, lower).CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
-	}
+	harness.CopyAll(t, below, lower)
 	if options != "" {
 		options = "," + options
 	}
@@ -54,7 +51,7 @@ func TestOverLowerLayer(t *testing.T) {
 }
 
 func overLower(t *testing.T, what string, mount func(dir, below string)) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("dir/replaced", "then")
 	w.write("dir/deep/removed", "then")
 	w.write("stays", "same")
@@ -68,9 +65,7 @@ func overLower(t *testing.T, what string, mount func(dir, below string)) {
 	w.link("nowhere", "dir/link")
 	changed := read(t, w.root)
 	below := filepath.Join(t.TempDir(), "below")
-	if out, err := exec.Command("cp", "-a", w.root, below).CombinedOutput(); err != nil {
-		t.Fatalf("%s", out)
-	}
+	harness.CopyAll(t, w.root, below)
 	mount(w.root, below)
 	w.same(changed, "beneath the overlay")
 	want := changed.clone()

@@ -15,8 +15,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// plan holds which of the entries created by commits exist, and can be removed.
-type plan struct {
+// undoPlan holds which of the entries created by commits exist, and can be removed.
+type undoPlan struct {
 	root  *pathsafe.Dir
 	mount pathsafe.ID // that the root is on
 	top   node
@@ -59,11 +59,11 @@ type Left struct {
 	Held bool
 }
 
-func newPlan(root *pathsafe.Dir) *plan { return &plan{root: root} }
+func newUndoPlan(root *pathsafe.Dir) *undoPlan { return &undoPlan{root: root} }
 
 // add adds a file that a commit has created, at the path to which the links led at that time;
 // later changes of the links are not the commit's. Files of later commits are added first.
-func (p *plan) add(e verify.Entry, before *snapshot.Snapshot) error {
+func (p *undoPlan) add(e verify.Entry, before *snapshot.Snapshot) error {
 	was, err := before.At(e.Path)
 	if errors.Is(err, snapshot.ErrNotCovered) { // it was identical, and stayed as it was
 		return nil
@@ -111,7 +111,7 @@ func removedBy(created []verify.Entry, before *snapshot.Snapshot) (removed []sna
 }
 
 // addRemoved adds the files that a commit has removed.
-func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) error {
+func (p *undoPlan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) error {
 	removed, err := removedBy(created, before)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (p *plan) addRemoved(created []verify.Entry, before *snapshot.Snapshot) err
 
 // nodeAt returns the node of a path, and records which parent directories were made. A
 // directory that was absent before was made by the commit.
-func (p *plan) nodeAt(to string, before *snapshot.Snapshot) (_ *node, err error) {
+func (p *undoPlan) nodeAt(to string, before *snapshot.Snapshot) (_ *node, err error) {
 	at := &p.top
 	for name := range strings.SplitSeq(to, "/") {
 		if at.children == nil {
@@ -170,7 +170,7 @@ func (n *node) sorted() []*node {
 }
 
 // survey reads everything that was created, and plans the removals.
-func (p *plan) survey() error {
+func (p *undoPlan) survey() error {
 	root, err := p.root.Reopen()
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (p *plan) survey() error {
 }
 
 // below plans the removals in a directory that stays.
-func (p *plan) below(dir *pathsafe.Dir, n *node) error {
+func (p *undoPlan) below(dir *pathsafe.Dir, n *node) error {
 	for _, child := range n.sorted() {
 		got, err := p.visit(dir, child)
 		if err != nil {
@@ -203,7 +203,7 @@ type visited struct {
 	whole bool
 }
 
-func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
+func (p *undoPlan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	st, err := dir.Lstat(n.name())
 	switch {
 	case p.needsRoot(n):
@@ -225,7 +225,7 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	case !st.IsOn(p.mount):
 		p.left = append(p.left, Left{Path: n.path, Why: snapshot.Mount.Unkept(), Committed: true})
 		return visited{}, nil
-	case (n.isFile() || n.made) && (p.isFixed(dir, n, st) || p.isBarred(dir, n, st)):
+	case (n.isFile() || n.made) && (p.isFixed(dir, n, st) || p.isDenied(dir, n, st)):
 		return visited{}, nil
 	case n.isFile() && (st.Mode.IsRegular() || n.children == nil):
 		return p.visitFile(n, st)
@@ -235,11 +235,11 @@ func (p *plan) visit(dir *pathsafe.Dir, n *node) (visited, error) {
 	return visited{}, p.visitWay(dir, n, st)
 }
 
-func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
+func (p *undoPlan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 	if !st.Mode.IsRegular() {
-		why := "it is no file any more"
+		why := "it is no longer a file"
 		if n.was != nil {
-			why += ", so the file that stood there before the commit does not come back: move it away"
+			why += ", so the earlier file is not put back: move it away"
 		}
 		p.left = append(p.left, Left{Path: n.path, Why: why, Committed: n.was != nil, Away: n.was != nil})
 		return visited{}, nil
@@ -254,7 +254,7 @@ func (p *plan) visitFile(n *node, st pathsafe.Stat) (visited, error) {
 func (n *node) isFile() bool { return n.file != nil || n.removed }
 
 // goes plans the removal of an entry with everything in it.
-func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
+func (p *undoPlan) goes(n *node, st pathsafe.Stat) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
 	swap := staging.Swap{Path: at, Old: &st, Last: !st.Mode.IsDir() && isArtifact(at, nil)}
 	if n.was != nil {
@@ -264,7 +264,7 @@ func (p *plan) goes(n *node, st pathsafe.Stat) (visited, error) {
 }
 
 // visitMade visits a directory that was created. It is removed if all its entries are.
-func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited, error) {
+func (p *undoPlan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited, error) {
 	own, err := p.enter(dir, n, st)
 	if own == nil {
 		return visited{}, err
@@ -282,7 +282,7 @@ func (p *plan) visitMade(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (visited,
 	return visited{append(all.swaps, itself.swaps...), true}, nil
 }
 
-func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
+func (p *undoPlan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	names, err := own.Names()
 	if err != nil {
 		return visited{}, err
@@ -291,7 +291,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 	for _, name := range names {
 		child := n.children[name]
 		if child == nil || !child.isFile() && !child.made {
-			p.left = append(p.left, Left{Path: n.path, Why: fmt.Sprintf("it holds %q, which is not of the commit", name)})
+			p.left = append(p.left, Left{Path: n.path, Why: fmt.Sprintf("it contains %q, which the commit did not create", name)})
 			all.whole = false
 		}
 		if child == nil {
@@ -318,7 +318,7 @@ func (p *plan) visitAll(own *pathsafe.Dir, n *node) (visited, error) {
 
 // visitWay continues beneath a directory that existed before. If it no longer exists, nothing
 // of a commit is beneath it.
-func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
+func (p *undoPlan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 	own, err := p.enter(dir, n, st)
 	if own == nil {
 		return err
@@ -329,9 +329,9 @@ func (p *plan) visitWay(dir *pathsafe.Dir, n *node, st pathsafe.Stat) error {
 
 // enter opens a directory. The result is nil, also without an error, if the name stays as it
 // is, which is recorded: it is no longer a directory, or is on another file system.
-func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
+func (p *undoPlan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Dir, error) {
 	if !st.Mode.IsDir() {
-		p.left = append(p.left, Left{Path: n.path, Why: "it is no directory any more"})
+		p.left = append(p.left, Left{Path: n.path, Why: "it is no longer a directory"})
 		p.lost(n, true)
 		return nil, nil
 	}
@@ -346,7 +346,7 @@ func (p *plan) enter(dir *pathsafe.Dir, n *node, st pathsafe.Stat) (*pathsafe.Di
 // check takes from the snapshot before a rollback the entries that the swaps displace: no
 // others are kept in it. It records which of them differ from what the commit created. Such an
 // entry stays if a later commit may have created it.
-func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
+func (p *undoPlan) check(before *snapshot.Snapshot, u *Undone) error {
 	restless := before.Restless()
 	held := map[string]string{} // directories that have to stay, and a name in each that stays
 	leave := func(at, why string) {
@@ -364,6 +364,14 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		if err != nil {
 			return err
 		}
+		if at := unreadAt(before, swap.Path); at != nil { // what is there, or is beneath it, is not known
+			leave(swap.Path.String(), at.Unkept())
+			if at.Path != swap.Path.String() {
+				p.left[len(p.left)-1].Why = fmt.Sprintf("it is in %q: %s", at.Path, at.Unkept())
+			}
+			p.left[len(p.left)-1].Committed = true
+			continue
+		}
 		if swap.Old == nil || e.Type == snapshot.Absent && swap.New != nil { // it is gone, and comes back
 			swap.Old = nil
 			p.swaps = append(p.swaps, swap)
@@ -374,7 +382,6 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 		}
 		if !e.Type.Kept() {
 			leave(swap.Path.String(), e.Unkept())
-			p.left[len(p.left)-1].Committed = e.Type.IsUnread()
 			continue
 		}
 		n := p.top.find("/" + swap.Path.String())
@@ -386,7 +393,7 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 			if n.file != nil {
 				p.files--
 			}
-			leave(n.path, fmt.Sprintf("it may be of commit %s, whose savepoint cannot be read", p.unread[i].id))
+			leave(n.path, fmt.Sprintf("it may belong to commit %s, whose savepoint cannot be read", p.unread[i].id))
 			continue
 		}
 		if isChanged {
@@ -399,9 +406,20 @@ func (p *plan) check(before *snapshot.Snapshot, u *Undone) error {
 	return nil
 }
 
+// unreadAt returns the entry at a path, or of the nearest directory above it, that could not be
+// read for a snapshot; nil if all of them were.
+func unreadAt(s *snapshot.Snapshot, at pathsafe.Path) *snapshot.Entry {
+	for more := true; more; at, more = at.Parent() {
+		if e, err := s.At(at); err == nil && e.Type.IsUnread() {
+			return &e
+		}
+	}
+	return nil
+}
+
 // laterOf returns which of the unread commits may have created a name: one before which nothing
 // was there, and of a file that is not as the commit made it, any; -1 for none.
-func (p *plan) laterOf(at pathsafe.Path, isChanged bool) int {
+func (p *undoPlan) laterOf(at pathsafe.Path, isChanged bool) int {
 	return slices.IndexFunc(p.unread, func(u unreadCommit) bool {
 		if isChanged || u.before == nil {
 			return isChanged

@@ -14,10 +14,10 @@ func suspect(o preview.Origin, source string) quarantine.Candidate {
 	return quarantine.Candidate{Source: source, RunDirs: o.RunDirs, RestoreRoot: o.RestoreRoot}
 }
 
-// Judge marks a candidate with what the rules of quarantine have found in its preview (protocol
+// Assess marks a candidate with what the rules of quarantine have found in its preview (protocol
 // section 12), and returns what holds it, and whether a mark has come or gone.
-func Judge(ctx context.Context, store *quarantine.Store, o preview.Origin, p *preview.Preview) (held []quarantine.Mark, changed bool, err error) {
-	held, changes, err := store.Judge(ctx, suspect(o, p.Source()), p.Findings())
+func Assess(ctx context.Context, store *quarantine.Store, o preview.Origin, p *preview.Preview) (held []quarantine.Mark, changed bool, err error) {
+	held, changes, err := store.Update(ctx, suspect(o, p.Source()), p.Findings())
 	if err != nil {
 		return nil, len(changes) > 0, err
 	}
@@ -25,9 +25,9 @@ func Judge(ctx context.Context, store *quarantine.Store, o preview.Origin, p *pr
 	return append(held, ofRuns...), len(changes) > 0, err
 }
 
-// JudgeUntrusted marks a candidate of which the operator's trust allows no preview.
-func JudgeUntrusted(ctx context.Context, store *quarantine.Store, o preview.Origin, source string, found []quarantine.Finding) error {
-	_, _, err := store.Judge(ctx, suspect(o, source), found)
+// AssessUntrusted marks a candidate of which the operator's trust allows no preview.
+func AssessUntrusted(ctx context.Context, store *quarantine.Store, o preview.Origin, source string, found []quarantine.Finding) error {
+	_, _, err := store.Update(ctx, suspect(o, source), found)
 	return err
 }
 
@@ -64,8 +64,8 @@ func heldRuns(ctx context.Context, store *quarantine.Store, o preview.Origin, p 
 
 // A VagueError is a statement that approves nothing, for which the candidate is held now.
 type VagueError struct {
-	Source, Recommended string
-	Err                 error
+	Source, Preview string // ids
+	Err             error
 }
 
 func (e *VagueError) Error() string { return e.Err.Error() }
@@ -78,5 +78,5 @@ func (e *VagueError) Unwrap() error { return e.Err }
 func HoldVague(ctx context.Context, store *quarantine.Store, record *preview.Record, text string, vague error) error {
 	detail := fmt.Sprintf("preview %s was answered with %.200q", record.ID()[:12], text)
 	held := store.Hold(ctx, suspect(record.Origin(), record.Source()), quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: detail})
-	return errors.Join(&VagueError{record.Source(), record.Recommended(), vague}, held)
+	return errors.Join(&VagueError{record.Source(), record.ID(), vague}, held)
 }

@@ -43,7 +43,7 @@ func TestVagueIsHeld(t *testing.T) {
 	vague := errors.New("looks good")
 	err = action.HoldVague(t.Context(), store, record, "looks good", vague)
 	var said *action.VagueError
-	if !errors.As(err, &said) || !errors.Is(err, vague) || said.Source != p.Source() || said.Recommended != record.Recommended() || said.Error() != vague.Error() {
+	if !errors.As(err, &said) || !errors.Is(err, vague) || said.Source != p.Source() || said.Preview != record.ID() || said.Error() != vague.Error() {
 		t.Errorf("%v", err)
 	}
 	for origin, p := range map[*preview.Origin]*preview.Preview{&one: p, &chain: both} {
@@ -51,11 +51,11 @@ func TestVagueIsHeld(t *testing.T) {
 		if err := action.CheckQuarantine(t.Context(), store, *origin, p); !errors.As(err, &held) || len(held.Marks) != 1 || held.Marks[0].Rule != quarantine.ApprovalVague {
 			t.Errorf("%v", err)
 		}
-		if marks, changed, err := action.Judge(t.Context(), store, *origin, p); err != nil || len(marks) != 1 || changed {
+		if marks, changed, err := action.Assess(t.Context(), store, *origin, p); err != nil || len(marks) != 1 || changed {
 			t.Errorf("%v, %v, %v", marks, changed, err)
 		}
 	}
-	must(t, action.JudgeUntrusted(t.Context(), store, one, p.Source(), nil))
+	must(t, action.AssessUntrusted(t.Context(), store, one, p.Source(), nil))
 	_, err = store.Release(t.Context(), p.Source(), "asked")
 	must(t, err)
 	must(t, action.CheckQuarantine(t.Context(), store, chain, both))

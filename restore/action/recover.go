@@ -17,84 +17,94 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// recover ends the attempts in the root, and records the outcome. In a foreign root nothing is
-// ended.
+// A recovery ends the attempts in a root, and records the outcome.
+type recovery struct {
+	*Root
+	mode     staging.Mode
+	open     []string // ids of the actions of which the log has no end
+	ended    []staging.Outcome
+	stand    []error // of the attempts that cannot be ended
+	recorded error
+}
+
+// recover ends the attempts in the root. In a foreign root nothing is ended.
 func (r *Root) recover(ctx context.Context, mode staging.Mode, foreign *ForeignError) ([]staging.Outcome, error) {
 	unfinished, err := r.lock.Unfinished()
 	if err != nil {
 		return nil, err
 	}
-	var ended []staging.Outcome
-	var stand []error // of the attempts that cannot be ended
-	var recorded error
 	open, err := r.history.open()
 	if err != nil {
 		return nil, err
 	}
+	rec := &recovery{Root: r, mode: mode, open: open}
 	gone, err := r.removed(unfinished, open)
 	for _, halt := range gone {
 		if foreign != nil || mode != staging.Acknowledged {
-			stand = append(stand, r.unhalted(halt))
+			rec.stand = append(rec.stand, r.unhalted(halt))
 			continue
 		}
 		if err := r.history.released(halt.Attempt, halt.Err); err != nil {
-			stand = append(stand, halt)
+			rec.stand = append(rec.stand, halt)
 			continue
 		}
-		ended = append(ended, staging.Outcome{Attempt: halt.Attempt, Kind: halt.Kind, Result: staging.Released, Left: halt.Err})
-		recorded = errors.Join(recorded, r.entry.Halts.Release(halt.Attempt))
+		rec.ended = append(rec.ended, staging.Outcome{Attempt: halt.Attempt, Kind: halt.Kind, Result: staging.Released, Left: halt.Err})
+		rec.recorded = errors.Join(rec.recorded, r.entry.Halts.Release(halt.Attempt))
 	}
 	if err != nil {
-		return ended, err
+		return rec.ended, err
 	}
 	for _, u := range unfinished {
 		if foreign != nil {
-			stand = append(stand, u.Halt(foreign))
-			continue
-		}
-		aside, err := r.isReleased(u, mode)
-		if err != nil {
-			return ended, err
-		}
-		if aside {
-			ended = append(ended, r.setAside(u))
-			continue
-		}
-		if r.hasMark(u.Staging) && mode != staging.Automatic && r.entry.Halts != nil { // a kill leaves none of what has ended
-			recorded = errors.Join(recorded, r.entry.Halts.Release(u.Attempt))
-		}
-		end, err := r.end(ctx, u, mode)
-		u.Close()
-		var busy *staging.BusyError
-		if errors.As(err, &busy) || errors.Is(err, staging.ErrOvertaken) {
-			return ended, err
-		}
-		if err != nil {
-			stand = append(stand, r.unhalted(u.Halt(err)))
-			if r.hasMark(u.Staging) && r.entry.Halts != nil && slices.Contains(open, u.Attempt) {
-				recorded = errors.Join(recorded, r.entry.Halts.Halt(u.Attempt)) // it holds, whatever becomes of the mark in the root
-			}
-			continue
-		}
-		if end.Result == 0 { // it was removed meanwhile
-			continue
-		}
-		ended = append(ended, end)
-		recorded = errors.Join(recorded, r.history.ended(end))
-		if r.entry.Halts != nil {
-			recorded = errors.Join(recorded, r.entry.Halts.Release(end.Attempt))
+			rec.stand = append(rec.stand, u.Halt(foreign))
+		} else if err := rec.one(ctx, u); err != nil {
+			return rec.ended, err
 		}
 	}
-	err = errors.Join(stand...)
-	if len(stand) == 1 {
-		err = stand[0]
+	err = errors.Join(rec.stand...)
+	if len(rec.stand) == 1 {
+		err = rec.stand[0]
 	}
-	if err = errors.Join(err, recorded); err != nil {
-		return ended, errors.Join(err, r.history.halted(err))
+	if err = errors.Join(err, rec.recorded); err != nil {
+		return rec.ended, errors.Join(err, r.history.halted(err))
 	}
 	r.lock.Yield() // the next one may begin
 	completed, err := r.endRecords(ctx)
-	return append(ended, completed...), errors.Join(err, r.history.logNewest())
+	return append(rec.ended, completed...), errors.Join(err, r.history.logNewest())
+}
+
+// one ends an attempt, or notes why it cannot be ended. An error ends the recovery.
+func (rec *recovery) one(ctx context.Context, u *staging.Unfinished) error {
+	aside, err := rec.isReleased(u, rec.mode)
+	if err != nil {
+		return err
+	}
+	if aside {
+		rec.ended = append(rec.ended, rec.asReleased(u))
+		return nil
+	}
+	halts, isMarked := rec.entry.Halts, rec.hasMark(u.Staging)
+	if isMarked && rec.mode != staging.Automatic && halts != nil { // a kill leaves none of what has ended
+		rec.recorded = errors.Join(rec.recorded, halts.Release(u.Attempt))
+	}
+	end, err := rec.end(ctx, u, rec.mode)
+	u.Close()
+	switch {
+	case isA[*staging.BusyError](err), errors.Is(err, staging.ErrOvertaken):
+		return err
+	case err != nil:
+		rec.stand = append(rec.stand, rec.unhalted(u.Halt(err)))
+		if rec.hasMark(u.Staging) && halts != nil && slices.Contains(rec.open, u.Attempt) {
+			rec.recorded = errors.Join(rec.recorded, halts.Halt(u.Attempt)) // it holds, whatever becomes of the mark in the root
+		}
+	case end.Result != 0: // otherwise it was removed meanwhile
+		rec.ended = append(rec.ended, end)
+		rec.recorded = errors.Join(rec.recorded, rec.history.ended(end))
+		if halts != nil {
+			rec.recorded = errors.Join(rec.recorded, halts.Release(end.Attempt))
+		}
+	}
+	return nil
 }
 
 // errRemoved reports that the root has no entry of the attempt that could be ended or that
@@ -104,7 +114,7 @@ var errRemoved error = removed{}
 type removed struct{}
 
 func (removed) Error() string {
-	return "it is half done, and its staging directory was taken away from the root; if you have that, put it back"
+	return "it is half done, and its staging directory was removed from the root; if you have it, put it back"
 }
 
 // Is reports whether the root is halted by it.
@@ -246,7 +256,7 @@ func (r *Root) end(ctx context.Context, u *staging.Unfinished, mode staging.Mode
 
 // ErrUnended reports an unfinished attempt in a root that must not be written to, so that it
 // cannot be ended.
-var ErrUnended = errors.New("something in it has to be ended first")
+var ErrUnended = errors.New("an unfinished attempt in it must be recovered first")
 
 // look requires that the root has no attempt to be ended. A halt is returned as the same error
 // as elsewhere.
@@ -291,7 +301,7 @@ func (r *Root) look() error {
 // An UnfinishedError is an attempt that could not be ended because of a fault of the machine.
 // The root is not halted: the next session that enters it continues.
 type UnfinishedError struct {
-	Of *staging.HaltError // what stands in the root, and why; not wrapped, since it halts nothing
+	Of *staging.HaltError // the entries of the root, and why; not wrapped, since it halts nothing
 }
 
 func (e *UnfinishedError) Error() string {
@@ -393,7 +403,7 @@ func HaltsAt(path string, marks Halts) ([]*staging.HaltError, error) {
 }
 
 // isHalted reports whether the next one to enter the root will find it halted. A mark that
-// cannot be looked up is none, for all that is known.
+// cannot be looked up is none, as far as is known.
 func (r *Root) isHalted(halt *staging.HaltError) bool {
 	return errors.Is(halt.Err, staging.ErrHalted) || r.isMarked(halt)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 )
 
-// TestRefusedIsLogged: a rollback or a restore that could not begin is in the log, with what
+// TestRejectedIsLogged: a rollback or a restore that could not begin is in the log, with what
 // it was of and why (rollback contract, sections 11 and 12); one that is done is not there
 // as refused.
-func TestRefusedIsLogged(t *testing.T) {
-	w := newWorld(t)
+func TestRejectedIsLogged(t *testing.T) {
+	w := newFixture(t)
 	first := w.mustCommit(map[string]string{"a": "alpha"})
 	taken := w.take()
 	w.remove("RESTORE_REPORT.json")
@@ -24,14 +24,14 @@ func TestRefusedIsLogged(t *testing.T) {
 	if _, err := w.restoreSome(taken, w.some("nothing")); err == nil {
 		t.Fatal("nothing was restored")
 	}
-	w.checkRefused(map[int]string{0: second, 1: "the snapshot has nothing there"}, first)
+	w.checkRefused(map[int]string{0: second, 1: "the snapshot has no entry there"}, first)
 	_, err := w.undo(first, true)
 	must(t, err)
-	w.checkRefused(map[int]string{0: second, 1: "the snapshot has nothing there"}, first)
+	w.checkRefused(map[int]string{0: second, 1: "the snapshot has no entry there"}, first)
 }
 
 // checkRefused wants these reasons of refusals in the log, and the first to be about a commit.
-func (w *world) checkRefused(reasons map[int]string, of string) {
+func (w *fixture) checkRefused(reasons map[int]string, of string) {
 	w.t.Helper()
 	state := w.state()
 	defer state.Close()

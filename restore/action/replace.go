@@ -77,10 +77,10 @@ func (rec *commitRecord) displaces() bool {
 }
 
 // errNotApproved reports that the file to be displaced is not the approved one.
-var errNotApproved = machine.Disturbed("it is not the file that was approved for replacement any more")
+var errNotApproved = machine.Disturbed("it is no longer the file that was approved for replacement")
 
 // errBack reports a file that was missing when it was checked, and exists again.
-var errBack = machine.Disturbed("it was gone when it was looked at, and is there again")
+var errBack = machine.Disturbed("it was missing when it was examined, and exists again")
 
 // checkSnapshot requires that the displaced files are in the snapshot before a commit as they
 // were approved, so that a rollback restores them.
@@ -150,13 +150,13 @@ func (d *displaced) entry() snapshot.Entry { return d.from.Tree(d.path)[0] }
 
 // needsRoot reports whether a replaced file cannot be restored because only root can make it
 // as it was. This is recorded; the commit stays.
-func (p *plan) needsRoot(n *node) bool {
+func (p *undoPlan) needsRoot(n *node) bool {
 	if n.was == nil {
 		return false
 	}
 	why := NeedsRoot(n.was.entry())
 	if why != "" {
-		p.left = append(p.left, Left{Path: n.path, Why: "the file that stood there before the commit cannot come back: " + why + ", and only root can give it that", Committed: true})
+		p.left = append(p.left, Left{Path: n.path, Why: "the earlier file cannot be put back: " + why + ", and only root can give it that", Committed: true})
 	}
 	return why != ""
 }
@@ -167,14 +167,14 @@ type Edit struct{ Path, Snapshot string } // the snapshot before that other comm
 
 // noteEdit notes an edit between a commit that has made a file and the one, seen before, that has
 // replaced it.
-func (p *plan) noteEdit(n *node, made *verify.Entry) {
+func (p *undoPlan) noteEdit(n *node, made *verify.Entry) {
 	if n.was.entry().Digest != made.Digest {
 		p.edits = append(p.edits, Edit{n.path, n.was.from.ID()})
 	}
 }
 
 // comesBack plans that a replaced file is restored at a name that is free now.
-func (p *plan) comesBack(n *node) (visited, error) {
+func (p *undoPlan) comesBack(n *node) (visited, error) {
 	at, err := pathsafe.Parse(n.path)
 	return visited{swaps: []staging.Swap{{Path: at, Last: isArtifact(at, nil), New: staging.Tree{}}}}, err
 }
@@ -182,7 +182,7 @@ func (p *plan) comesBack(n *node) (visited, error) {
 // revive reports whether a directory that existed before the commits, and is gone, can be
 // restored with the files in it that they have replaced or removed: all of these are in one
 // snapshot. Its other entries are not restored, since no commit removed them.
-func (p *plan) revive(n *node) bool {
+func (p *undoPlan) revive(n *node) bool {
 	all := n.displaced(nil)
 	if n.made || len(all) == 0 {
 		return false
@@ -222,14 +222,14 @@ func (n *node) displaced(all []*displaced) []*displaced {
 
 // lost names what would come back beneath a directory that is not there any more. Where something else
 // is in its place, that has to be moved away first; else the directory has to be made.
-func (p *plan) lost(n *node, inPlace bool) {
+func (p *undoPlan) lost(n *node, inPlace bool) {
 	for _, child := range n.sorted() {
 		if child.was != nil {
-			l := Left{Path: child.path, Why: "the directory that it was in is gone", Committed: true, Away: true, Missing: n.path}
+			l := Left{Path: child.path, Why: "its directory no longer exists", Committed: true, Away: true, Missing: n.path}
 			if inPlace {
-				l.Why, l.Missing = "something else is where its directory was", ""
+				l.Why, l.Missing = "its directory was replaced", ""
 			}
-			l.Why += ", so the file that stood there does not come back; the snapshot before the commit has it: " + child.was.from.ID()[:8]
+			l.Why += ", so the earlier file is not put back; the snapshot before the commit has it: " + child.was.from.ID()[:8]
 			p.left = append(p.left, l)
 		}
 		p.lost(child, inPlace)
@@ -237,7 +237,7 @@ func (p *plan) lost(n *node, inPlace bool) {
 }
 
 // comes returns the entries that are restored at a path.
-func (p *plan) comes(path string) []snapshot.Entry {
+func (p *undoPlan) comes(path string) []snapshot.Entry {
 	n := p.top.find("/" + path)
 	if n == nil || n.was == nil {
 		return nil
@@ -246,7 +246,7 @@ func (p *plan) comes(path string) []snapshot.Entry {
 }
 
 // partsOf returns the restored entries, by the snapshots that have them.
-func (p *plan) partsOf(swaps []staging.Swap) (froms []*snapshot.Snapshot, parts map[*snapshot.Snapshot][]snapshot.Part) {
+func (p *undoPlan) partsOf(swaps []staging.Swap) (froms []*snapshot.Snapshot, parts map[*snapshot.Snapshot][]snapshot.Part) {
 	parts = map[*snapshot.Snapshot][]snapshot.Part{}
 	for i, swap := range swaps {
 		if swap.New != (staging.Tree{}) {
@@ -262,7 +262,7 @@ func (p *plan) partsOf(swaps []staging.Swap) (froms []*snapshot.Snapshot, parts 
 }
 
 // checkParts reads the entries to be restored, and writes nothing.
-func (p *plan) checkParts(ctx context.Context, store *snapshot.Store, swaps []staging.Swap) error {
+func (p *undoPlan) checkParts(ctx context.Context, store *snapshot.Store, swaps []staging.Swap) error {
 	froms, parts := p.partsOf(swaps)
 	for _, from := range froms {
 		if err := store.CheckParts(ctx, from, parts[from]); err != nil {
@@ -274,7 +274,7 @@ func (p *plan) checkParts(ctx context.Context, store *snapshot.Store, swaps []st
 
 // fill writes the restored entries from the snapshots that have them; it is nil if there are
 // none.
-func (p *plan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
+func (p *undoPlan) fill(store *snapshot.Store, swaps []staging.Swap) fill {
 	froms, parts := p.partsOf(swaps)
 	if len(froms) == 0 {
 		return nil

@@ -17,7 +17,7 @@ import (
 )
 
 // replace commits with replacement of what is there.
-func (w *world) replace(contents map[string]string) (attempt string, err error) {
+func (w *fixture) replace(contents map[string]string) (attempt string, err error) {
 	w.t.Helper()
 	return w.commitBy(plainly(contents), func(c restore.Candidate) (*restore.Restore, error) {
 		return restore.ForRootReplacing(context.Background(), c, w.root, func(*pathsafe.Dir) (map[string][sha256.Size]byte, error) {
@@ -36,17 +36,17 @@ func (w *world) replace(contents map[string]string) (attempt string, err error) 
 // or a check after the restore, and all is as it was.
 func TestReplaceMeetsChange(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world)
+		change func(w *fixture)
 		code   restore.Code
 	}{
-		"content of what is replaced":  {func(w *world) { w.write("old", "another") }, restore.FinalizeFailed},
-		"removal of what is replaced":  {func(w *world) { w.remove("old") }, restore.FinalizeFailed},
-		"another file":                 {func(w *world) { w.remove("old"); w.write("old", "then") }, restore.FinalizeFailed},
-		"content of what is identical": {func(w *world) { w.write("same", "odd") }, restore.HashMismatchAfterRestore},
-		"removal of what is identical": {func(w *world) { w.remove("same") }, restore.OutputMissingAfterRestore},
+		"content of what is replaced":  {func(w *fixture) { w.write("old", "another") }, restore.FinalizeFailed},
+		"removal of what is replaced":  {func(w *fixture) { w.remove("old") }, restore.FinalizeFailed},
+		"another file":                 {func(w *fixture) { w.remove("old"); w.write("old", "then") }, restore.FinalizeFailed},
+		"content of what is identical": {func(w *fixture) { w.write("same", "odd") }, restore.HashMismatchAfterRestore},
+		"removal of what is identical": {func(w *fixture) { w.remove("same") }, restore.OutputMissingAfterRestore},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.write("old", "then")
 			w.write("same", "same")
 			var changed map[string]string
@@ -69,7 +69,7 @@ func TestReplaceMeetsChange(t *testing.T) {
 }
 
 // contents is what the files of the root hold.
-func (w *world) contents() map[string]string {
+func (w *fixture) contents() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	for _, name := range []string{"new", "old", "same", restore.ManifestName, restore.ReportName} {
@@ -83,7 +83,7 @@ func (w *world) contents() map[string]string {
 // TestReplaceAndBack: commits that replace what earlier ones made are undone one by one, and
 // together: bytes, modes, times and extended attributes are back, also of the result artifacts.
 func TestReplaceAndBack(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("old", "zero")
 	must(t, os.Chmod(w.at("old"), 0o640))
 	if err := unix.Setxattr(w.at("old"), "user.note", []byte("mine"), 0); err != nil && !errors.Is(err, unix.ENOTSUP) {
@@ -107,7 +107,7 @@ func TestReplaceAndBack(t *testing.T) {
 	w.undoTo(commits[0], true, pictures[0])
 }
 
-func (w *world) undoTo(commit string, later bool, want forest) {
+func (w *fixture) undoTo(commit string, later bool, want forest) {
 	w.t.Helper()
 	_, err := w.undo(commit, later)
 	must(w.t, err)
@@ -117,7 +117,7 @@ func (w *world) undoTo(commit string, later bool, want forest) {
 // TestReplaceLost: a directory that is gone comes back with what was replaced in it, and with nothing
 // else, where one snapshot has all of it. What cannot come back is named.
 func TestReplaceLost(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("dir/sub/old", "then")
 	must(t, os.Chmod(w.at("dir"), 0o710))
 	was := read(t, w.root)
@@ -149,7 +149,7 @@ func TestReplaceOverLowerLayer(t *testing.T) {
 	for _, options := range []string{"", "redirect_dir=on", "metacopy=on,redirect_dir=on", "xino=on"} {
 		for _, apart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/apart %v", strings.ReplaceAll(options, ",", " "), apart), func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				w.write("old", "then")
 				w.write("dir/old", "then")
 				w.write("same", "same")

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -25,17 +24,9 @@ type How struct {
 
 // Restored is the result of the restore of a snapshot.
 type Restored struct {
-	Done    Done
+	Result
 	Commits []savepoint.Savepoint // that were undone with it, the newest first
 	Changed []string              // paths of what went of them and had another content than they gave it, sorted
-	Left    []Left                // in the order of their paths
-	Changes []Change              // in the order of their paths
-	Parted  []Parted              // in the order of their paths
-	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
-	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
-	// InPart: names could not be read, and so neither be kept nor taken away, or are immutable or
-	// append-only, see [Left].
-	InPart bool
 	// Same: nothing differs from the snapshot but the time of the root itself, which the work in
 	// it changes, no commit is undone or brought back, and no halt would end.
 	Same bool
@@ -65,19 +56,19 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if root := t.Header().Root; root != in.Path() {
 		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
 	}
-	if err := in.mayChange(); err != nil {
+	err := in.mayChange()
+	if err != nil {
 		return nil, err
 	}
 	result, part := &Restored{}, t
 	b := back{Type: how.Type, Reason: how.Reason, Target: t.ID()}
 	if how.Only != nil { // later commits keep their files
-		var err error
 		if part, err = narrowed(in.Dir(), t, how.Only); err != nil {
 			return nil, err
 		}
 		b.Stays = true
 	} else {
-		way, err := in.Savepoints().WayTo(in.Path(), t.Header().Said[SavepointNow])
+		way, err := in.Savepoints().SwitchTo(in.Path(), t.Header().Said[SavepointNow])
 		if err != nil {
 			return nil, err
 		}
@@ -86,10 +77,9 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		}
 		b.Affected, b.Brings, result.Commits = way.Attempts(), attemptsOf(way.Ahead), way.Behind
 	}
-	b.Scope = part.Scope()
-	err := in.copyUp(ctx, b, dry, func(look *snapshot.Snapshot) ([]staging.Swap, error) {
-		d := &difference{root: in.Dir(), target: part, before: look}
-		err := d.plan()
+	b.Scope, b.Becomes = part.Scope(), part
+	err = in.copyUp(ctx, b, dry, func(look *snapshot.Snapshot) ([]staging.Swap, error) {
+		d, err := differenceOf(in.Dir(), part, look)
 		return slices.Concat(d.swaps, d.stays), err
 	})
 	if err != nil {
@@ -99,41 +89,27 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 	if err != nil {
 		return nil, err
 	}
-	d := &difference{root: in.Dir(), target: part, before: done.Snapshot}
-	if err := d.plan(); err != nil {
+	d, err := differenceOf(in.Dir(), part, done.Snapshot)
+	if err != nil {
 		return nil, err
 	}
 	result.Same = d.same() && len(b.Affected)+len(b.Brings) == 0 && (how.Only != nil || !in.isBarred())
 	swaps := slices.Concat(d.swaps, d.stays)
-	slices.SortStableFunc(d.left, func(a, b Left) int { return cmp.Compare(a.Path, b.Path) })
 	result.Done, result.Left = done, d.left
 	result.InPart = slices.ContainsFunc(d.left, func(l Left) bool { return l.Unread || l.Fixed != "" })
 	if result.Changed, err = editedOf(result.Commits, done.Snapshot, d.swaps); err != nil {
 		return nil, err
 	}
-	if result.Changes, err = changesOf(swaps, done.Snapshot, part.Tree); err != nil {
-		return nil, err
-	}
-	if result.Spaces, err = roomFor(in, done.Snapshot, part.Tree, result.Changes); err != nil {
-		return nil, err
-	}
-	result.Parted = partedOf(result.Changes, result.Left, part.Tree)
-	if in.entry.DryRun { // what is to be done reads it when it writes it
-		if err := in.Snapshots().CheckParts(ctx, part, d.parts); err != nil {
-			return nil, err
-		}
-	}
-	if dry {
-		result.Open = staging.HeldOpen(in.Dir(), swaps)
-		return result, nil
-	}
-	stayed, err := in.goBack(ctx, &result.Done, b, staging.Change{Kind: "snapshot_restore", Swaps: swaps}, func(ctx context.Context, dir *pathsafe.Dir) error {
-		return in.Snapshots().WriteParts(ctx, part, d.parts, dir)
-	})
+	err = in.goBack(ctx, &result.Result, b, work{
+		kind: "snapshot_restore", swaps: swaps, target: part.Tree,
+		check: func(ctx context.Context) error { return in.Snapshots().CheckParts(ctx, part, d.parts) },
+		fill: func(ctx context.Context, dir *pathsafe.Dir) error {
+			return in.Snapshots().WriteParts(ctx, part, d.parts, dir)
+		},
+	}, dry)
 	if err != nil {
 		return nil, err
 	}
-	result.Left = append(result.Left, stayed...)
 	return result, nil
 }
 

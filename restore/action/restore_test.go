@@ -9,6 +9,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
@@ -17,7 +18,7 @@ import (
 )
 
 // fill makes in the root one of each kind of thing.
-func (w *world) fill() {
+func (w *fixture) fill() {
 	w.t.Helper()
 	w.write("f", "f")
 	w.write("d/e/g", "g")
@@ -32,7 +33,7 @@ func (w *world) fill() {
 }
 
 // change changes something of each.
-func (w *world) change() {
+func (w *fixture) change() {
 	w.t.Helper()
 	w.remove("f")
 	w.remove("l")
@@ -47,7 +48,7 @@ func (w *world) change() {
 }
 
 // rootOf is what only the root directory has: owner, mode, time and an attribute.
-func (w *world) rootOf() [5]int64 {
+func (w *fixture) rootOf() [5]int64 {
 	w.t.Helper()
 	var st unix.Stat_t
 	must(w.t, unix.Stat(w.root, &st))
@@ -64,7 +65,7 @@ func (w *world) rootOf() [5]int64 {
 func TestRestoreWhole(t *testing.T) {
 	for _, kind := range []string{"directory", "mount point"} {
 		t.Run(kind, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if kind == "mount point" {
 				if err := unix.Mount("tmpfs", w.root, "tmpfs", 0, "mode=755"); err != nil {
 					t.Skip(err)
@@ -109,7 +110,7 @@ func TestRestoreWhole(t *testing.T) {
 }
 
 // inodes are those of names in the root.
-func (w *world) inodes(names ...string) (all []uint64) {
+func (w *fixture) inodes(names ...string) (all []uint64) {
 	w.t.Helper()
 	for _, name := range names {
 		var st unix.Stat_t
@@ -119,21 +120,21 @@ func (w *world) inodes(names ...string) (all []uint64) {
 	return all
 }
 
-// TestRestoreRefused: what cannot be made is found before anything is changed.
-func TestRestoreRefused(t *testing.T) {
+// TestRestoreRejected: what cannot be made is found before anything is changed.
+func TestRestoreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		whole  bool
-		before func(w *world)
+		before func(w *fixture)
 		damage bool
 	}{
-		"its directory is gone":   {before: func(w *world) { w.remove("d") }},
-		"its directory is a file": {before: become("d", func(w *world) { w.write("d", "") })},
-		"its directory is a link": {before: become("d", func(w *world) { w.mkdir("e"); w.link("e", "d") })},
-		"damaged":                 {whole: true, damage: true, before: func(w *world) { w.write("more", "") }},
-		"damaged part":            {damage: true, before: func(*world) {}},
+		"its directory is gone":   {before: func(w *fixture) { w.remove("d") }},
+		"its directory is a file": {before: become("d", func(w *fixture) { w.write("d", "") })},
+		"its directory is a link": {before: become("d", func(w *fixture) { w.mkdir("e"); w.link("e", "d") })},
+		"damaged":                 {whole: true, damage: true, before: func(w *fixture) { w.write("more", "") }},
+		"damaged part":            {damage: true, before: func(*fixture) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.mkdir("d")
 			id := w.mustCommit(map[string]string{"d/f": "the content"})
 			taken := w.take()
@@ -163,7 +164,7 @@ func TestRestoreRefused(t *testing.T) {
 }
 
 // spoil changes a byte of every object in the store of snapshots.
-func (w *world) spoil() {
+func (w *fixture) spoil() {
 	w.t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.base, "state", "snapshots", "objects", "*", "*"))
 	must(w.t, err)
@@ -183,7 +184,7 @@ func (w *world) spoil() {
 // TestRestorePartLinks: hard links between parts of a snapshot, each at its own
 // place, are hard links again, and the directories have their times.
 func TestRestorePartLinks(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id := w.mustCommit(map[string]string{"f": "f", "new/g": "g", "zoo/deep/h": "h"})
 	for _, name := range []string{"new/g", "zoo/deep/h"} {
 		w.remove(name)
@@ -206,11 +207,62 @@ func TestRestorePartLinks(t *testing.T) {
 	}
 }
 
+// TestRestorePartLinkedOut: where the snapshot has nothing, a link on the way that leaves the root, or
+// goes round in a circle, stops no restore: nothing of the root stands there.
+func TestRestorePartLinkedOut(t *testing.T) {
+	for name, target := range map[string]string{"out of the root": "/etc", "above the root": "../..", "circle": "d", "inside": "zoo"} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t)
+			w.write("zoo/passwd", "z")
+			w.write("f", "before")
+			none := w.snapshotBefore(uuid.NewString(), "d/passwd", "d/deep/x", "f")
+			w.write("f", "since")
+			w.link(target, "d")
+			in := w.enter()
+			part, err := in.Snapshots().Find(none)
+			in.leave()
+			must(t, err)
+			was := read(t, w.root)
+			done, err := w.restore(part)
+			must(t, err)
+			was["f"].content = "before"
+			was["f"].time = read(t, w.root)["f"].time
+			w.same(was, "what stands elsewhere stays")
+			_, err = w.restore(done.Done.Snapshot)
+			must(t, err)
+			was["f"].content = "since"
+			was["f"].time = read(t, w.root)["f"].time
+			w.same(was, "taken back")
+		})
+	}
+}
+
+// TestRestorePartLinkedOutRejected: what the snapshot has cannot come back through a link.
+func TestRestorePartLinkedOutRejected(t *testing.T) {
+	for _, target := range []string{"/etc", "../..", "d", "zoo"} {
+		w := newFixture(t)
+		w.write("zoo/passwd", "z")
+		w.write("d/passwd", "mine")
+		was := w.snapshotBefore(uuid.NewString(), "d/passwd")
+		w.remove("d")
+		w.link(target, "d")
+		in := w.enter()
+		part, err := in.Snapshots().Find(was)
+		in.leave()
+		must(t, err)
+		now := read(t, w.root)
+		if _, err := w.restore(part); err == nil {
+			t.Errorf("%q: restored through the link", target)
+		}
+		w.same(now, "refused")
+	}
+}
+
 // TestEmergency: an emergency rollback goes back to the newest snapshot of all of the root
 // that a person or a timer has taken and that verifies, never to one before an action, and
 // twice to the same one. What is damaged is passed over, and named.
 func TestEmergency(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	goal := func(want *snapshot.Snapshot, passed int) {
 		t.Helper()
 		in := w.enter()
@@ -249,7 +301,7 @@ func TestEmergency(t *testing.T) {
 // TestRestoreTellsEdited: the restore of a snapshot that undoes a commit names the files of it
 // that were edited since, also before it is done; what was edited and stays is not named.
 func TestRestoreTellsEdited(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("mine", "")
 	then := w.take()
 	w.mustCommit(map[string]string{"new/a": "a", "new/b": "b", "c": "c"})

@@ -14,7 +14,7 @@ import (
 // or may stand again, an action that has not ended, with what it goes back to, and a root that
 // is halted or holds something unfinished.
 func TestRetention(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	taken := w.take()
 	first := w.mustCommit(map[string]string{"a": "one"})
 	_, err := w.undo(first, false)
@@ -69,5 +69,53 @@ func TestRetention(t *testing.T) {
 	must(t, os.RemoveAll(w.root))
 	contains(why(action.Records{}), taken.ID(), "")
 	must(t, os.WriteFile(w.root, nil, 0o600))
-	contains(why(action.Records{}), taken.ID(), "cannot be told")
+	contains(why(action.Records{}), taken.ID(), "cannot determine")
+}
+
+// TestRetentionOfEdits: the snapshot that holds edits which a rollback removed stays, and so does that
+// from before the newest rollback; an older one without edits does not.
+func TestRetentionOfEdits(t *testing.T) {
+	w := newFixture(t)
+	why := func(done []string, id string) string {
+		t.Helper()
+		keep, err := action.RetentionOf(w.savepoints(), w.snapshots(), action.Records{RolledBack: done})
+		must(t, err)
+		all, err := w.snapshots().List(w.root)
+		must(t, err)
+		for _, h := range all {
+			if h.ID != id {
+				continue
+			}
+			if got := keep.Of(h); keep.HoldsEdits(h) != strings.Contains(got, "has contents") || !action.IsBeforeRollback(h) {
+				t.Errorf("snapshot %s holds edits: %t; from before a rollback: %t; it stays for %q", id, keep.HoldsEdits(h), action.IsBeforeRollback(h), got)
+			}
+			return keep.Of(h)
+		}
+		t.Fatalf("there is no snapshot %s", id)
+		return ""
+	}
+	var done, ids []string
+	for _, edit := range []string{"", "edited", ""} {
+		commit := w.mustCommit(map[string]string{"a": "one"})
+		if edit != "" {
+			must(t, os.WriteFile(filepath.Join(w.root, "a"), []byte(edit), 0o600))
+		}
+		undone, err := w.undo(commit, false)
+		must(t, err)
+		done, ids = append(done, undone.Done.Action), append(ids, undone.Done.Snapshot.ID())
+	}
+	w.take()
+	for i, want := range []string{"", "it has contents from before rollback " + done[1] + " that no newer snapshot has", "it takes back rollback " + done[2] + ", the newest of its root"} {
+		if got := why(done, ids[i]); got != want {
+			t.Errorf("snapshot %d stays for %q, want %q", i, got, want)
+		}
+		if got := why(nil, ids[i]); got != "" {
+			t.Errorf("snapshot %d stays for %q without the records of rollbacks", i, got)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(w.root, "a"), []byte("edited"), 0o600))
+	w.take()
+	if got := why(done, ids[1]); got != "" {
+		t.Errorf("the snapshot with edits that the newest one has stays for %q", got)
+	}
 }

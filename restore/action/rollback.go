@@ -28,9 +28,34 @@ type back struct {
 	Brings   []string        // ids of the commits that are in force again afterwards
 	Stays    bool            // the chain of savepoints stays as it is
 	Scope    []pathsafe.Path // what it may change; nil is the whole root
-	// Moved, unless nil, is called with the entries that could not be moved, before anything
+	// Becomes, unless nil, is what it makes of everything in the scope.
+	Becomes *snapshot.Snapshot
+}
+
+// work is the change of a rollback, or of the restore of a snapshot.
+type work struct {
+	kind   string // see [staging.Change]
+	swaps  []staging.Swap
+	target comes                           // what is restored at the names
+	check  func(ctx context.Context) error // reads that, and writes nothing
+	fill   fill                            // makes it
+	// moved, unless nil, is called with the entries that could not be moved, before anything
 	// is final; its error undoes everything.
-	Moved func(stayed []staging.Stayed, left []Left) error
+	moved func(stayed []staging.Stayed, left []Left) error
+}
+
+// A Result is what a rollback or the restore of a snapshot does.
+type Result struct {
+	Done    Done
+	Left    []Left          // in the order of their paths
+	Changes []Change        // in the order of their paths
+	Parted  []Parted        // in the order of their paths
+	Spaces  []Space         // that it needs, of a dry run with what the snapshot before it needs
+	Open    []pathsafe.Path // of a dry run, files that would be kept as things stand: a process has them open to write to
+	// InPart is set if names stay that should have been removed or restored, see [Left]. For a
+	// restore these are names that could not be read, and immutable or append-only ones. Commits
+	// of which names stay are in force, so that the rest of them can be undone later.
+	InPart bool
 }
 
 // Done is the recorded result of a rollback.
@@ -42,7 +67,7 @@ type Done struct {
 	Kept []staging.Kept
 }
 
-var errNoSnapshots = errors.New("there is no store of snapshots")
+var errNoSnapshots = errors.New("no snapshot store")
 
 // mayChange requires that this user can make something in the root, so that a dry run and what
 // follows it end alike. The mode of a directory of his own is opened for that.
@@ -87,7 +112,7 @@ func (r *Root) copyUp(ctx context.Context, b back, dry bool, swaps func(look *sn
 		return err
 	}
 	h := r.history
-	look, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope, Live: true})
+	look, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope, Becomes: b.Becomes, Live: true})
 	if err != nil {
 		return err
 	}
@@ -111,7 +136,7 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 		return Done{}, errNoSnapshots
 	}
 	if dry {
-		before, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope, Live: true})
+		before, err := h.snapshots.Look(ctx, snapshot.Request{Root: h.root, Dir: r.dir, Kind: snapshot.PreAction, Scope: b.Scope, Becomes: b.Becomes, Live: true})
 		return Done{Snapshot: before}, err
 	}
 	if r.entry.DryRun {
@@ -127,7 +152,7 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 	}
 	done := Done{Action: uuid.NewString()}
 	var err error
-	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, true, b.members)
+	done.Snapshot, err = h.snap(ctx, done.Action, b.Scope, &b, b.members)
 	if err != nil {
 		return Done{}, err
 	}
@@ -135,26 +160,42 @@ func (r *Root) before(ctx context.Context, b back, dry bool) (Done, error) {
 }
 
 // goBack rolls back a root (rollback contract, sections 4.2, 7 and 11), after before has
-// returned done: all of the change happens or nothing. Fill makes the new entries. Afterwards
-// the chain of savepoints is that of the earlier state, done has the kept entries, and the
-// result lists directories that stay since other processes work in them. The error is a
-// [*staging.Error], whose Rollback is nil if the root is as it was, and halts the root if not;
-// or an [*UnfinishedError], which halts nothing: the change could not be undone for now, or is
+// returned what is done so far: all of the change happens or nothing. A dry run only adds to the
+// result what would happen. Afterwards the chain of savepoints is that of the earlier state, and the
+// result has the kept entries, and the directories that stay since other processes work in them. The
+// error is a [*staging.Error], whose Rollback is nil if the root is as it was, and halts the root if
+// not; or an [*UnfinishedError], which halts nothing: the change could not be undone for now, or is
 // complete but could not be recorded.
-func (r *Root) goBack(ctx context.Context, done *Done, b back, change staging.Change, fill fill) ([]Left, error) {
-	change.Attempt, change.Keep = done.Action, true
-	stayed, left, err := r.swap(ctx, done, b, change, fill)
+func (r *Root) goBack(ctx context.Context, to *Result, b back, w work, dry bool) (err error) {
+	before := to.Done.Snapshot
+	if to.Changes, err = changesOf(w.swaps, before, w.target); err != nil {
+		return err
+	}
+	if to.Spaces, err = roomFor(r, before, w.target, to.Changes); err != nil {
+		return err
+	}
+	to.Parted = partedOf(to.Changes, to.Left, w.target)
+	if r.entry.DryRun { // what is to be done reads it when it writes it
+		if err := w.check(ctx); err != nil {
+			return err
+		}
+	}
+	if dry {
+		to.Open = staging.HeldOpen(r.dir, w.swaps)
+		return nil
+	}
+	left, err := r.swap(ctx, to, b, w)
 	if err == nil && left != nil {
-		return nil, &UnfinishedError{left}
+		return &UnfinishedError{left}
 	}
 	if err == nil {
-		return stayed, nil
+		return nil
 	}
 	r.halt(err)
-	if stands := r.unmarked(err, change.Kind); stands != nil {
-		return nil, stands
+	if stands := r.unmarked(err, w.kind); stands != nil {
+		return stands
 	}
-	return nil, r.history.failed(err, err)
+	return r.history.failed(err, err)
 }
 
 // maxDisturbed is how often a rollback begins that other processes disturb.
@@ -177,48 +218,49 @@ func undisturbed[T any](do func() (T, error)) (T, error) {
 type fill func(ctx context.Context, dir *pathsafe.Dir) error
 
 // swap returns what could not be recorded of a change that is complete.
-func (r *Root) swap(ctx context.Context, done *Done, b back, change staging.Change, fill fill) (stayed []Left, left *staging.HaltError, err error) {
-	h := r.history
-	tx, err := r.lock.PlanLocked(ctx, change)
+func (r *Root) swap(ctx context.Context, to *Result, b back, w work) (left *staging.HaltError, err error) {
+	h, done := r.history, &to.Done
+	tx, err := r.lock.PlanLocked(ctx, staging.Change{Kind: w.kind, Attempt: done.Action, Swaps: w.swaps})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer tx.Abort(&err)
 	err = h.append(audit.Event{
 		Kind: audit.RollbackBegin, Action: done.Action, Rollback: b.Type, Snapshot: done.Snapshot.ID(), Reason: b.Reason, Actions: b.Affected, Brings: b.Brings,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := tx.Begin(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if err := tx.Stage(ctx, fill); err != nil {
-		return nil, nil, err
+	if err := tx.Stage(ctx, w.fill); err != nil {
+		return nil, err
 	}
 	if err := tx.Move(ctx); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	var stayed []Left
 	for _, s := range tx.Stayed() {
 		stayed = append(stayed, Left{Path: s.Path.String(), Why: s.Why.Error()})
 	}
-	if b.Moved != nil {
-		if err := b.Moved(tx.Stayed(), stayed); err != nil {
-			return nil, nil, err
+	if w.moved != nil {
+		if err := w.moved(tx.Stayed(), stayed); err != nil {
+			return nil, err
 		}
 	}
 	if err := tx.Commit(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := h.endBack(done.Action, done.Snapshot.Header()); err != nil {
-		why := fmt.Errorf("it is done, and its records could not be written: %w", err)
-		return nil, &staging.HaltError{Attempt: done.Action, Kind: change.Kind, Staging: tx.Staging(), Err: why}, nil
+		why := fmt.Errorf("it was carried out, but its records could not be written: %w", err)
+		return &staging.HaltError{Attempt: done.Action, Kind: w.kind, Staging: tx.Staging(), Err: why}, nil
 	}
 	if err := tx.Close(); err != nil && r.entry.Leftover != nil {
 		r.entry.Leftover(tx.Staging(), err)
 	}
-	done.Kept = tx.Kept()
-	return stayed, nil, nil
+	done.Kept, to.Left = tx.Kept(), append(to.Left, stayed...)
+	return nil, nil
 }
 
 // The members of what a snapshot before a rollback keeps, so that the next one to enter the
@@ -231,6 +273,11 @@ const (
 	saidTarget   = "target"
 	saidStays    = "savepoints_stay"
 )
+
+// IsBeforeRollback reports whether a snapshot was taken before a rollback or the restore of a snapshot.
+func IsBeforeRollback(h snapshot.Header) bool {
+	return h.Kind == snapshot.PreAction && h.Said[saidType] != ""
+}
 
 // TargetOf returns the id of the snapshot to which the action after a snapshot goes back; ""
 // for none.
@@ -351,8 +398,8 @@ func (h *history) snapshotBefore(attempt string) (snapshot.Header, error) {
 }
 
 // snap takes the snapshot before an action (rollback contract, section 4.2). What
-// cannot be taken back is not begun.
-func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, back bool, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
+// cannot be taken back is not begun. A commit has no b.
+func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Path, b *back, said func(active string) map[string]string) (*snapshot.Snapshot, error) {
 	active, err := h.savepoints.active(h.root)
 	if err != nil {
 		return nil, err
@@ -362,10 +409,14 @@ func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Pat
 		return nil, err
 	}
 	h.snapped = true
-	s, err := h.snapshots.Take(ctx, snapshot.Request{
+	req := snapshot.Request{
 		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
-		Log: log, Key: h.savepoints.key, AnyKey: back, Live: back, Follows: h.logSnapshot,
-	})
+		Log: log, Key: h.savepoints.key, Follows: h.logSnapshot,
+	}
+	if b != nil {
+		req.AnyKey, req.Live, req.Becomes = true, true, b.Becomes
+	}
+	s, err := h.snapshots.Take(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("no snapshot could be taken before it, so it is not begun: %w", err)
 	}

@@ -18,18 +18,18 @@ import (
 const mib = 1 << 20
 
 // fillOf makes a file of content that no other file has.
-func (w *world) fillOf(path string, size int) {
+func (w *fixture) fillOf(path string, size int) {
 	w.t.Helper()
 	content := make([]byte, size)
 	_, _ = rand.Read(content)
 	must(w.t, os.WriteFile(w.at(path), content, 0o644))
 }
 
-// smallWorld is a world whose directories are in file systems of these sizes; "": in that
+// smallFixture is a fixture whose directories are in file systems of these sizes; "": in that
 // of the one above.
-func smallWorld(t *testing.T, base, root, state string) *world {
+func smallFixture(t *testing.T, base, root, state string) *fixture {
 	t.Helper()
-	w := newWorld(t)
+	w := newFixture(t)
 	mount := func(dir, size string) {
 		if size == "" {
 			return
@@ -64,7 +64,7 @@ func TestNoRoom(t *testing.T) {
 		"nothing to restore": {"", "64m", "8m", 0, 12, "state"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := smallWorld(t, c.base, c.root, c.state)
+			w := smallFixture(t, c.base, c.root, c.state)
 			w.fillOf("big", c.before*mib)
 			taken := w.take()
 			w.remove("big")
@@ -103,14 +103,14 @@ func TestNoRoom(t *testing.T) {
 
 // printsOfRefused are the prints without the record of a rollback that could not begin: its entry
 // in the log, and the mark that halts the root, for which there is room in any case.
-func (w *world) printsOfRefused() []string {
+func (w *fixture) printsOfRefused() []string {
 	must(w.t, os.MkdirAll(filepath.Join(w.base, "state", "barred"), 0o700))
 	return w.printsBut("audit.log", "barred")
 }
 
 // TestNoRoomToUndo: the snapshot before a rollback has to have room too.
 func TestNoRoomToUndo(t *testing.T) {
-	w := smallWorld(t, "", "64m", "8m")
+	w := smallFixture(t, "", "64m", "8m")
 	id := w.mustCommit(map[string]string{"out/a": "alpha"})
 	w.fillOf("out/a", 12*mib)
 	before := w.printsOfRefused()

@@ -128,7 +128,7 @@ var ErrNoRoot = errors.New("the path cannot be opened as a restore root")
 type OtherRootError struct{ Named, Real string }
 
 func (e *OtherRootError) Error() string {
-	return fmt.Sprintf("%q was named as the restore root that is meant, and this one is %q", e.Named, e.Real)
+	return fmt.Sprintf("the requested restore root is %q, but this one is %q", e.Named, e.Real)
 }
 
 // OtherRoot returns an [*OtherRootError] unless none was named, or this one.
@@ -152,7 +152,7 @@ type ForeignError struct {
 
 func (e *ForeignError) Error() string {
 	if e.Unfinished {
-		return fmt.Sprintf("what an attempt has left in restore root %q of user %d has to be ended first, and %s", e.Real, e.Owner, e.Loose[0])
+		return fmt.Sprintf("an unfinished attempt in restore root %q of user %d must be recovered first, and %s", e.Real, e.Owner, e.Loose[0])
 	}
 	return fmt.Sprintf("restore root %q leads to %q of user %d, and %s", e.Path, e.Real, e.Owner, e.Loose[0])
 }
@@ -245,10 +245,6 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err := at.stays(path); err != nil {
 		return nil, nil, err
 	}
-	st, err := at.dir.Stat()
-	if err != nil {
-		return nil, nil, err
-	}
 	real, err := at.dir.RealPath() // never from path, which may lead elsewhere by now
 	if errors.Is(err, pathsafe.ErrMoved) {
 		err = errMoved
@@ -260,26 +256,17 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 	if err != nil {
 		return nil, nil, err
 	}
-	if foreign != nil && !e.Previewed {
-		return nil, nil, foreign
-	}
 	if foreign != nil {
+		if !e.Previewed {
+			return nil, nil, foreign
+		}
 		foreign.Unfinished = true
 	}
-	name := real
-	if e.Known != nil {
-		id, err := at.dir.Identity()
-		if err == nil {
-			name, err = e.Known(real, id, st)
-		}
-		if err != nil {
-			return nil, nil, err
-		}
+	records, err := newHistory(&e, at.dir, real)
+	if err != nil {
+		return nil, nil, err
 	}
-	in := &Root{lock: at.lock, dir: at.dir, real: real, entry: e, history: &history{
-		log: e.Log, savepoints: savepoints{e.Savepoints, e.Host}, snapshots: e.Snapshots, took: e.Took, authority: e.Authority, acknowledge: e.Acknowledge, reason: e.Reason, bars: e.Bars, barStays: e.BarStays,
-		dir: at.dir, root: name, rootID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino),
-	}}
+	in := &Root{lock: at.lock, dir: at.dir, real: real, entry: e, history: records}
 	var ended []staging.Outcome
 	if e.DryRun || foreign != nil {
 		in.lock.Leave()
@@ -299,7 +286,7 @@ func enteredWith(ctx context.Context, path string, e Entry, at *entering) (*Root
 		err = in.barred()
 	}
 	if err == nil {
-		in.history.entered, err = in.history.savepoints.active(name)
+		records.entered, err = records.savepoints.active(records.root)
 	}
 	if err != nil {
 		return nil, ended, err
@@ -449,7 +436,7 @@ func (r *Root) halt(err error) {
 	}
 }
 
-// Leave gives the root up. A nil Root was never entered.
+// Leave returns the root up. A nil Root was never entered.
 func (r *Root) Leave() {
 	if r == nil || r.lock == nil {
 		return
@@ -464,7 +451,7 @@ func (r *Root) Leave() {
 
 func (r *Root) reason() error {
 	if r == nil || r.err == nil {
-		return errors.New("nobody has tried to")
+		return errors.New("no rollback was attempted")
 	}
 	return r.err
 }
@@ -476,7 +463,7 @@ func (r *Root) check(planned *pathsafe.Dir) error {
 	}
 	same, err := r.lock.Is(planned)
 	if err == nil && !same {
-		err = machine.Disturbed("the restore root is another directory than the one that was entered")
+		err = machine.Disturbed("the restore root was replaced after it was locked")
 	}
 	return err
 }

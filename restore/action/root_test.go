@@ -15,7 +15,7 @@ import (
 )
 
 // dressed is all that a snapshot brings back of a directory itself.
-func (w *world) dressed(path string) string {
+func (w *fixture) dressed(path string) string {
 	w.t.Helper()
 	var st unix.Stat_t
 	must(w.t, unix.Stat(w.at(path), &st))
@@ -28,7 +28,7 @@ func (w *world) dressed(path string) string {
 }
 
 // dress gives a directory all of that.
-func (w *world) dress(path string, mode os.FileMode, owner int, note string, at time.Time) {
+func (w *fixture) dress(path string, mode os.FileMode, owner int, note string, at time.Time) {
 	w.t.Helper()
 	must(w.t, os.Chown(w.at(path), owner, owner+1))
 	must(w.t, os.Chmod(w.at(path), mode))
@@ -47,12 +47,12 @@ func TestDirectoriesComeBack(t *testing.T) {
 		for _, mounted := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/mounted %v", format.Name, mounted), func(t *testing.T) {
 				v := harness.MountedVolume(t, format).Path
-				w := worldIn(t, t.TempDir())
+				w := fixtureIn(t, t.TempDir())
 				if mounted {
 					w.root = v
 				} else {
 					must(t, os.Chmod(v, 0o755))
-					w = worldIn(t, v)
+					w = fixtureIn(t, v)
 				}
 				w.write("dir/file", "then")
 				w.write("dir/goes", "then")

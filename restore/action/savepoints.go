@@ -12,6 +12,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -140,7 +141,7 @@ func (s savepoints) pending(root, id string) (own []string, err error) {
 		return nil, nil
 	}
 	attempts, err := s.store.Pending(root)
-	if _, is := errors.AsType[*savepoint.DamageError](err); is { // no way back needs what is in there
+	if _, is := errors.AsType[*savepoint.DamageError](err); is { // no rollback needs its contents
 		return nil, nil
 	}
 	for _, attempt := range attempts {
@@ -172,17 +173,34 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 		"restored_candidate_id": outcome.RestoredID,
 		BundleRoots:             a.BundleRoots(),
 		ResultArtifacts:         artifactsOf(a),
-		"source_savepoint_id":   outcome.SourceID,
+		SourceID:                outcome.SourceID,
+		Signers:                 signersOf(a),
 	})
 	if completed := a.Completed(); !completed.IsZero() && completed.Before(time.Now()) { // what is yet to come is no time of completion
 		said[preview.CandidateCompleted] = completed.UTC().Format(time.RFC3339Nano)
 	}
-	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: outcome.Markdown(), JSON: raw}}, nil
+	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: report.Commit(outcome), JSON: raw}}, nil
 }
 
 // BundleRoots is the member of a savepoint's constraints with the bundle roots of the
 // candidate, and of the runs derived from it.
 const BundleRoots = "bundle_roots"
+
+// SourceID is the member of a savepoint's constraints with the candidate that was approved.
+const SourceID = "source_savepoint_id"
+
+// Signers is the member of a savepoint's constraints with the runs of the candidate, in chain order,
+// each as the validator_id that signed it, a space and its run_id. Savepoints of older versions have
+// none.
+const Signers = "signers"
+
+func signersOf(a *preview.Approved) []string {
+	var all []string
+	for _, run := range a.Signed() {
+		all = append(all, run.ValidatorID+" "+run.RunID)
+	}
+	return all
+}
 
 // LogMark is the member of a savepoint's constraints that has the last entry of the audit
 // log before the commit, see [audit.Log.Mark]. Savepoints of older versions have none.

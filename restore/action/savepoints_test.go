@@ -3,23 +3,24 @@ package action_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundle"
-	"golang.org/x/sys/unix"
 )
 
-// shelf is a store of savepoints of a test's own, and what a commit needs of it.
-type shelf struct {
+// savepointStore is a store of savepoints of a test's own, and what a commit needs of it.
+type savepointStore struct {
 	t     testing.TB
 	path  string
 	host  func() (action.Host, error)
@@ -27,29 +28,29 @@ type shelf struct {
 	veto  error
 }
 
-func newShelf(t testing.TB) *shelf {
+func newShelf(t testing.TB) *savepointStore {
 	t.Helper()
 	key, err := bundle.GenerateKey()
 	must(t, err)
-	return &shelf{t: t, path: t.TempDir(), host: func() (action.Host, error) { return action.Host{Key: key, BuildID: "git:x"}, nil }}
+	return &savepointStore{t: t, path: t.TempDir(), host: func() (action.Host, error) { return action.Host{Key: key, BuildID: "git:x"}, nil }}
 }
 
 // Attempt is [action.Authority].
-func (f *shelf) RolledBack(string, []string) error { return nil }
+func (f *savepointStore) RolledBack(string, []string) error { return nil }
 
-func (f *shelf) Attempt(root string) error {
+func (f *savepointStore) Attempt(root string) error {
 	f.began = append(f.began, root)
 	return f.veto
 }
 
-func (f *shelf) store() *savepoint.Store {
+func (f *savepointStore) store() *savepoint.Store {
 	f.t.Helper()
 	store, err := savepoint.Open(f.path)
 	must(f.t, err)
 	return store
 }
 
-func (f *shelf) enter(s *scene) *action.Root {
+func (f *savepointStore) enter(s *scene) *action.Root {
 	f.t.Helper()
 	in, _, err := action.Enter(context.Background(), s.root, action.Entry{Key: restoretest.JournalKey, Savepoints: f.store(), Host: func() (action.Host, error) { return f.host() }, Authority: f})
 	must(f.t, err)
@@ -57,7 +58,7 @@ func (f *shelf) enter(s *scene) *action.Root {
 }
 
 // check wants so many savepoints of the root, and nothing that is only prepared.
-func (f *shelf) check(s *scene, want int) []savepoint.Savepoint {
+func (f *savepointStore) check(s *scene, want int) []savepoint.Savepoint {
 	f.t.Helper()
 	store := f.store()
 	defer store.Close()
@@ -93,12 +94,12 @@ func TestSavepoint(t *testing.T) {
 			if prepared != 1 || in.Savepoint() != sp.ID() || sp.Listing().Len() != len(targets) || len(f.began) != 1 || f.began[0] != s.root {
 				t.Errorf("prepared %d, said %q of %q, %d files of %d, began %q", prepared, in.Savepoint(), sp.ID(), sp.Listing().Len(), len(targets), f.began)
 			}
-			report, err := sp.Report()
+			kept, err := sp.Report()
 			must(t, err)
 			want, err := a.Outcome().JSON()
 			must(t, err)
-			if string(report.JSON) != string(want) || string(report.Markdown) != string(a.Outcome().Markdown()) {
-				t.Errorf("%s", report.JSON)
+			if string(kept.JSON) != string(want) || string(kept.Markdown) != string(report.Commit(a.Outcome())) {
+				t.Errorf("%s", kept.JSON)
 			}
 		})
 	}
@@ -122,12 +123,12 @@ func TestNoSavepointOfAFailure(t *testing.T) {
 
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
-		change func(f *shelf)
+		change func(f *savepointStore)
 		want   string
 	}{
-		"no authority": {func(f *shelf) { f.veto = broken }, "broken"},
-		"no key":       {func(f *shelf) { f.host = func() (action.Host, error) { return action.Host{}, broken } }, "the key that signs savepoints: broken"},
-		"no store":     {func(f *shelf) { must(t, os.Chmod(f.path, 0o777)); must(t, os.RemoveAll(f.path)) }, "preparing the savepoint"},
+		"no authority": {func(f *savepointStore) { f.veto = broken }, "broken"},
+		"no key":       {func(f *savepointStore) { f.host = func() (action.Host, error) { return action.Host{}, broken } }, "the key that signs savepoints: broken"},
+		"no store":     {func(f *savepointStore) { must(t, os.Chmod(f.path, 0o777)); must(t, os.RemoveAll(f.path)) }, "preparing the savepoint"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, f := newScene(t, "single"), newShelf(t)
@@ -150,19 +151,23 @@ func TestNoSavepointOfAFailure(t *testing.T) {
 
 // prepare leaves what a commit leaves that is killed before it writes anything in a
 // directory.
-func (f *shelf) prepare(s *scene, attempt, dir string) {
+func (f *savepointStore) prepare(s *scene, attempt, dir string) {
 	f.t.Helper()
 	store := f.store()
 	defer store.Close()
 	host, err := f.host()
 	must(f.t, err)
-	targets, err := s.approve().Targets()
+	approved := s.approve()
+	targets, err := approved.Targets()
+	must(f.t, errors.Join(err, approved.Restore().Close()))
+	root, err := pathsafe.OpenRoot(dir)
 	must(f.t, err)
-	var st unix.Stat_t
-	must(f.t, unix.Stat(dir, &st))
+	defer root.Close()
+	id, err := root.Identity()
+	must(f.t, err)
 	draft := savepoint.Draft{
 		Outputs: targets, Report: savepoint.Report{Markdown: []byte("m"), JSON: []byte("{}")},
-		Said: map[string]any{"restore_root_id": fmt.Sprintf("%d:%d", st.Dev, st.Ino)},
+		Said: map[string]any{"restore_root_id": id},
 	}
 	_, err = store.Prepare(context.Background(), s.root, attempt, draft, host.Key, host.BuildID)
 	must(f.t, err)
@@ -185,6 +190,33 @@ func TestSavepointIsDropped(t *testing.T) {
 	}
 	must(t, os.Remove(s.root))
 	must(t, os.Rename(s.root+" away", s.root))
+	f.enter(s).Leave()
+	f.check(s, 0)
+}
+
+// TestSavepointOfAnotherDisk: a disk has another device number after a restart, and another
+// disk at the same path can have its number: each keeps its own prepared savepoints.
+func TestSavepointOfAnotherDisk(t *testing.T) {
+	format := harness.Ext4
+	format.Fresh = true // each with an ID of its own
+	own, other, beside := harness.NewVolume(t, format), harness.NewVolume(t, format), harness.NewVolume(t, format)
+	own.Mount(t)
+	s, f := newScene(t, "single"), newShelf(t)
+	s.root = own.Path
+	f.prepare(s, killed, s.root)
+	own.Unmount(t)
+
+	must(t, own.MountFile(other.Image)) // the number that is free now
+	f.enter(s).Leave()
+	store := f.store()
+	defer store.Close()
+	if waiting, err := store.Pending(s.root); err != nil || len(waiting) != 1 {
+		t.Errorf("%q, %v: it went with another disk", waiting, err)
+	}
+	own.Unmount(t)
+
+	beside.Mount(t) // takes the number of before
+	own.Mount(t)
 	f.enter(s).Leave()
 	f.check(s, 0)
 }

@@ -14,7 +14,7 @@ import (
 
 // ErrNothingThere reports that a snapshot has no entry at a path to be restored from it: the
 // restore would only remove the present entry.
-var ErrNothingThere = errors.New("the snapshot has nothing there that could be restored")
+var ErrNothingThere = errors.New("the snapshot has no entry there that can be restored")
 
 // narrowed returns a snapshot of only these paths. If the directory of a path is gone, the
 // result has the first missing parent instead, without the names that were absent in it.
@@ -80,7 +80,7 @@ func Chosen(t *snapshot.Snapshot, paths []pathsafe.Path) ([]snapshot.Chosen, err
 }
 
 // errNoWay reports that the parent of a name is not a directory.
-var errNoWay = machine.Disturbed("it is on the way, and is no directory any more; move it away first")
+var errNoWay = machine.Disturbed("it is a parent of the path and no longer a directory; move it away first")
 
 // firstMissing is the first name on the way to a path that is not there: the path itself if
 // all the others are directories.

@@ -16,7 +16,7 @@ import (
 )
 
 // some is how these names are restored.
-func (w *world) some(paths ...string) action.How {
+func (w *fixture) some(paths ...string) action.How {
 	w.t.Helper()
 	how := action.How{Type: audit.Session, Reason: "some"}
 	for _, path := range paths {
@@ -27,7 +27,7 @@ func (w *world) some(paths ...string) action.How {
 	return how
 }
 
-func (w *world) restoreSome(t *snapshot.Snapshot, how action.How) (*action.Restored, error) {
+func (w *fixture) restoreSome(t *snapshot.Snapshot, how action.How) (*action.Restored, error) {
 	w.t.Helper()
 	in := w.enter()
 	defer in.leave()
@@ -56,7 +56,7 @@ func TestRestoreSome(t *testing.T) {
 		"of what a rollback has removed": {"rollback", []string{"out/sub/b"}, []string{"out/sub/b"}, []string{"out", "out/sub"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.fill()
 			w.write("gone", "gone")
 			w.write("lost/deep/a", "a")
@@ -108,10 +108,10 @@ func TestRestoreSome(t *testing.T) {
 	}
 }
 
-// TestRestoreSomeRefused: what the snapshot does not have, or what is in the way, is found
+// TestRestoreSomeRejected: what the snapshot does not have, or what is in the way, is found
 // before anything is written.
-func TestRestoreSomeRefused(t *testing.T) {
-	w := newWorld(t)
+func TestRestoreSomeRejected(t *testing.T) {
+	w := newFixture(t)
 	w.fill()
 	target := w.take()
 	w.remove("d")
@@ -147,7 +147,7 @@ func TestRestoreSomeRefused(t *testing.T) {
 // TestRestoreIntoNoDirectory: what a snapshot of some names has does not come back where its
 // directory is gone; the dry run says the same.
 func TestRestoreIntoNoDirectory(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mkdir("a")
 	done, err := w.undo(w.mustCommit(map[string]string{"a/f": "one"}), false)
 	must(t, err)
@@ -179,7 +179,7 @@ func TestRestoreSomeOfSome(t *testing.T) {
 		"nothing was added":      {[]string{"c"}, map[string]string{"b/replaced": "old", "b/other": "mine"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.write("b/replaced", "old")
 			w.write("b/other", "mine")
 			restored := map[string]string{"b/replaced": "new", "b/added": "new"}

@@ -21,8 +21,12 @@ const tick = 10 * time.Millisecond
 
 // times plans that directories that stay, and from which an entry is removed, get the time
 // from before the commit; or the present time, if something else has changed in one since.
-// Only the owner or root can set it.
-func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
+// Only the owner or root can set it. Without any removal the root gets what it has, so that the undo
+// is recorded all the same.
+func (p *undoPlan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
+	if len(p.swaps) == 0 {
+		return []staging.Swap{{New: metadataOf(now.Tree("")[0])}}
+	}
 	goes, newest := map[pathsafe.Path]bool{}, map[string]time.Time{}
 	for _, s := range p.swaps {
 		goes[s.Path] = true
@@ -48,7 +52,6 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 		if len(is) == 0 || is[0].Type != snapshot.Dir || !machine.IsSuper() && int(is[0].UID) != os.Geteuid() || NeedsRoot(is[0]) != "" {
 			continue
 		}
-		d := &difference{}
 		e, by := is[0], newest[dir].Add(tick)
 		if dir == "" {
 			by = by.Add(closing)
@@ -59,8 +62,8 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 				e.ModTime = was[0].ModTime // the time from before the oldest is last
 			}
 		}
-		if d.gives(e) == nil {
-			keep = append(keep, d.stays...)
+		if path, err := inRoot(dir); err == nil {
+			keep = append(keep, staging.Swap{Path: path, New: metadataOf(e)})
 		}
 	}
 	return keep
@@ -69,7 +72,7 @@ func (p *plan) times(now *snapshot.Snapshot) (keep []staging.Swap) {
 // removals notes for each file that a commit has removed a time at which that was over: before the
 // first of the commit's result artifacts came, which are there now, or in the snapshot before the
 // next commit.
-func (p *plan) removals(now *snapshot.Snapshot, note func(path pathsafe.Path, at time.Time)) {
+func (p *undoPlan) removals(now *snapshot.Snapshot, note func(path pathsafe.Path, at time.Time)) {
 	stays := map[string]bool{}
 	for _, l := range p.left {
 		stays[l.Path] = true

@@ -31,24 +31,16 @@ func (e *LaterError) Error() string {
 
 // ErrNoSnapshot reports that there is no snapshot from before a commit, so that the
 // directories it has made are unknown.
-var ErrNoSnapshot = errors.New("there is no snapshot from before it")
+var ErrNoSnapshot = errors.New("no snapshot from before it")
 
 // Undone is the result of a rollback.
 type Undone struct {
-	Done    Done
+	Result
 	Commits []savepoint.Savepoint // that were undone, the newest first
 	Unread  []string              // ids of later commits whose savepoints cannot be read, the newest first: what they have created stays
 	Files   int                   // of them that existed, and were removed
 	Changed []string              // paths of those whose content was not the commit's any more
 	Edits   []Edit                // between commits that are undone
-	Left    []Left                // in the order of their paths
-	Changes []Change              // in the order of their paths
-	Parted  []Parted              // in the order of their paths
-	Spaces  []Space               // that it needs, of a dry run with what the snapshot before it needs
-	Open    []pathsafe.Path       // of a dry run, files that would be kept as things stand: a process has them open to write to
-	// InPart is set if names that the commits have made could not be removed, see [Left]. The
-	// commits stay in force, so that the rest of them can be undone later.
-	InPart bool
 }
 
 // What has the commits to be undone, and the reason.
@@ -61,7 +53,7 @@ type What struct {
 
 // errInPart reports that an entry to be removed could not be read when the snapshot was taken,
 // or not be moved.
-var errInPart = errors.New("some of it cannot be taken away")
+var errInPart = errors.New("some of it cannot be removed")
 
 // isInPart reports whether a try has ended with errInPart, and everything is as it was.
 func isInPart(err error) bool {
@@ -129,41 +121,16 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 	if err != nil {
 		return nil, err
 	}
-	u := &Undone{Done: done, Commits: gone, Unread: unread}
+	u := &Undone{Result: Result{Done: done}, Commits: gone, Unread: unread}
 	if err := p.check(done.Snapshot, u); err != nil {
 		return nil, err
 	}
 	if u.InPart = inPart || p.leavesCommitted(); u.InPart && !inPart && !dry {
 		return nil, errInPart // before that was recorded
 	}
-	swaps := p.swaps
-	if len(swaps) == 0 { // it is recorded all the same
-		same := difference{before: done.Snapshot}
-		if err := same.gives(done.Snapshot.Tree("")[0]); err != nil {
-			return nil, err
-		}
-		swaps = same.stays
-	} else {
-		swaps = slices.Concat(swaps, p.times(done.Snapshot))
-	}
+	swaps := slices.Concat(p.swaps, p.times(done.Snapshot))
 	u.Files, u.Left, u.Edits = p.files, p.left, p.edits
-	if u.Changes, err = changesOf(swaps, done.Snapshot, p.comes); err != nil {
-		return nil, err
-	}
-	if u.Spaces, err = roomFor(in, done.Snapshot, p.comes, u.Changes); err != nil {
-		return nil, err
-	}
-	u.Parted = partedOf(u.Changes, u.Left, p.comes)
-	if in.entry.DryRun { // what is to be done reads it when it writes it
-		if err := p.checkParts(ctx, in.Snapshots(), swaps); err != nil {
-			return nil, err
-		}
-	}
-	if dry {
-		u.Open = staging.HeldOpen(in.Dir(), swaps)
-		return u, nil
-	}
-	b.Moved = func(stayed []staging.Stayed, left []Left) error {
+	moved := func(stayed []staging.Stayed, left []Left) error {
 		for i, s := range stayed {
 			n := p.top.find("/" + left[i].Path)
 			left[i].Committed = n != nil && (n.isFile() || n.made && errors.Is(s.Why, fs.ErrPermission))
@@ -173,17 +140,19 @@ func undone(ctx context.Context, in *Root, what What, dry bool) (*Undone, error)
 		}
 		return nil
 	}
-	stayed, err := in.goBack(ctx, &u.Done, b, staging.Change{Kind: "rollback", Swaps: swaps}, p.fill(in.Snapshots(), swaps))
+	err = in.goBack(ctx, &u.Result, b, work{
+		kind: "rollback", swaps: swaps, target: p.comes, fill: p.fill(in.Snapshots(), swaps), moved: moved,
+		check: func(ctx context.Context) error { return p.checkParts(ctx, in.Snapshots(), swaps) },
+	}, dry)
 	if err != nil {
 		return nil, err
 	}
-	u.Left = append(u.Left, stayed...)
 	return u, nil
 }
 
 // planUndo plans how commits go, the newest first, beside later ones that cannot be read.
-func planUndo(in *Root, gone []savepoint.Savepoint, unread []string) (*plan, error) {
-	p := newPlan(in.Dir())
+func planUndo(in *Root, gone []savepoint.Savepoint, unread []string) (*undoPlan, error) {
+	p := newUndoPlan(in.Dir())
 	for _, id := range unread {
 		before, err := beforeCommit(in.Snapshots(), in.Path(), id)
 		if err != nil && machine.IsFault(err) {
@@ -201,7 +170,7 @@ func planUndo(in *Root, gone []savepoint.Savepoint, unread []string) (*plan, err
 
 // scope is what the snapshot before the undo has to hold: the names that are swapped and beneath no
 // other one, or one of the files where none is left.
-func (p *plan) scope() (scope []pathsafe.Path, err error) {
+func (p *undoPlan) scope() (scope []pathsafe.Path, err error) {
 	swapped := map[pathsafe.Path]bool{}
 	for _, swap := range p.swaps {
 		swapped[swap.Path] = true
@@ -218,7 +187,7 @@ func (p *plan) scope() (scope []pathsafe.Path, err error) {
 }
 
 // leavesCommitted reports whether something stays that a commit has made.
-func (p *plan) leavesCommitted() bool {
+func (p *undoPlan) leavesCommitted() bool {
 	return slices.ContainsFunc(p.left, func(l Left) bool { return l.Committed })
 }
 
@@ -259,14 +228,14 @@ type UnreadError struct {
 }
 
 func (e *UnreadError) Error() string {
-	return fmt.Sprintf("what commit %s created is not known: %v", e.Commit, e.Err)
+	return fmt.Sprintf("cannot determine what commit %s created: %v", e.Commit, e.Err)
 }
 
 // Unwrap returns the damage.
 func (e *UnreadError) Unwrap() error { return e.Err }
 
 // errNoCommit reports that a commit is not in force in a root.
-var errNoCommit = fmt.Errorf("it does not stand there: %w", fs.ErrNotExist)
+var errNoCommit = fmt.Errorf("it is not there: %w", fs.ErrNotExist)
 
 func attemptsOf(all []savepoint.Savepoint) []string {
 	ids := make([]string, len(all))
@@ -277,7 +246,7 @@ func attemptsOf(all []savepoint.Savepoint) []string {
 }
 
 // addCommit adds what a commit has created.
-func (p *plan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
+func (p *undoPlan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) error {
 	before, err := beforeCommit(store, sp.Root(), sp.Attempt())
 	if err != nil {
 		return err
@@ -322,7 +291,7 @@ func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapsh
 }
 
 // someFile is the path of one file that was created.
-func (p *plan) someFile() ([]pathsafe.Path, error) {
+func (p *undoPlan) someFile() ([]pathsafe.Path, error) {
 	n := &p.top
 	for !n.isFile() && len(n.children) > 0 {
 		n = n.sorted()[0]

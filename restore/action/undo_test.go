@@ -20,21 +20,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func (w *world) undo(id string, later bool) (*action.Undone, error) {
+func (w *fixture) undo(id string, later bool) (*action.Undone, error) {
 	w.t.Helper()
 	in := w.enter()
 	defer in.leave()
 	return action.Undo(context.Background(), in.Root, action.What{Commit: id, Later: later, Reason: "asked for"})
 }
 
-func (w *world) restore(s *snapshot.Snapshot) (*action.Restored, error) {
+func (w *fixture) restore(s *snapshot.Snapshot) (*action.Restored, error) {
 	w.t.Helper()
 	in := w.enter()
 	defer in.leave()
 	return action.Restore(context.Background(), in.Root, s, action.How{Type: audit.Session, Reason: "asked for"})
 }
 
-func (w *world) take() *snapshot.Snapshot {
+func (w *fixture) take() *snapshot.Snapshot {
 	w.t.Helper()
 	in := w.enter()
 	defer in.leave()
@@ -44,7 +44,7 @@ func (w *world) take() *snapshot.Snapshot {
 }
 
 // same wants the root to be a forest.
-func (w *world) same(want forest, why string) {
+func (w *fixture) same(want forest, why string) {
 	w.t.Helper()
 	if diff := cmp.Diff(want.print(), read(w.t, w.root).print()); diff != "" {
 		w.t.Errorf("%s (-want +got):\n%s", why, diff)
@@ -52,7 +52,7 @@ func (w *world) same(want forest, why string) {
 }
 
 // paths are those of everything beneath the root.
-func (w *world) paths() string {
+func (w *fixture) paths() string {
 	w.t.Helper()
 	return strings.Join(read(w.t, w.root).sorted()[1:], " ")
 }
@@ -61,7 +61,7 @@ func (w *world) paths() string {
 // that is taken then brings everything back.
 func TestUndo(t *testing.T) {
 	for name, c := range map[string]struct {
-		before, after func(w *world)
+		before, after func(w *fixture)
 		made          string // path of the files, each with itself as content
 		left          string // what stands there afterwards
 		files         int
@@ -69,38 +69,38 @@ func TestUndo(t *testing.T) {
 	}{
 		"plain":      {made: "f new/a new/b/c", files: 5},
 		"into there": {before: dirs("d"), made: "d/f d/new/f", left: "d", files: 4},
-		"changed":    {made: "f g", after: func(w *world) { w.write("g", "mine") }, files: 4, changed: "g"},
-		"foreign file": {made: "new/a new/b/c", left: "new new/mine", files: 4, told: `new: it holds "mine", which is not of the commit`,
-			after: func(w *world) { w.write("new/mine", "") }},
-		"foreign in the depth": {made: "new/a new/b/c", left: "new new/b new/b/mine", files: 4, told: `new/b: it holds "mine", which is not of the commit`,
-			after: func(w *world) { w.mkdir("new/b/mine") }},
-		"foreign socket":      {made: "new/a", left: "new new/s", files: 3, told: `new: it holds "s", which is not of the commit`, after: func(w *world) { w.socket("new/s") }},
-		"file is a directory": {made: "f/a", left: "f f/a f/a/mine", files: 2, told: "f/a: it is no file any more", after: become("f/a", func(w *world) { w.write("f/a/mine", "") })},
-		"file is a link":      {made: "new/a b", left: "new new/a", files: 3, told: "new/a: it is no file any more", after: become("new/a", func(w *world) { w.link("../b", "new/a") })},
-		"file is a fifo":      {made: "a", left: "a", files: 2, told: "a: it is no file any more", after: become("a", func(w *world) { w.fifo("a") })},
-		"directory is a link": {made: "new/a", left: "moved moved/a new", files: 2, told: "new: it is no directory any more", after: func(w *world) {
+		"changed":    {made: "f g", after: func(w *fixture) { w.write("g", "mine") }, files: 4, changed: "g"},
+		"foreign file": {made: "new/a new/b/c", left: "new new/mine", files: 4, told: `new: it contains "mine", which the commit did not create`,
+			after: func(w *fixture) { w.write("new/mine", "") }},
+		"foreign in the depth": {made: "new/a new/b/c", left: "new new/b new/b/mine", files: 4, told: `new/b: it contains "mine", which the commit did not create`,
+			after: func(w *fixture) { w.mkdir("new/b/mine") }},
+		"foreign socket":      {made: "new/a", left: "new new/s", files: 3, told: `new: it contains "s", which the commit did not create`, after: func(w *fixture) { w.socket("new/s") }},
+		"file is a directory": {made: "f/a", left: "f f/a f/a/mine", files: 2, told: "f/a: it is no longer a file", after: become("f/a", func(w *fixture) { w.write("f/a/mine", "") })},
+		"file is a link":      {made: "new/a b", left: "new new/a", files: 3, told: "new/a: it is no longer a file", after: become("new/a", func(w *fixture) { w.link("../b", "new/a") })},
+		"file is a fifo":      {made: "a", left: "a", files: 2, told: "a: it is no longer a file", after: become("a", func(w *fixture) { w.fifo("a") })},
+		"directory is a link": {made: "new/a", left: "moved moved/a new", files: 2, told: "new: it is no longer a directory", after: func(w *fixture) {
 			must(w.t, os.Rename(w.at("new"), w.at("moved")))
 			w.link("moved", "new")
 		}},
-		"directory is a file": {made: "new/a", left: "new", files: 2, told: "new: it is no directory any more", after: become("new", func(w *world) { w.write("new", "") })},
-		"removed already":     {made: "new/a new/b f", files: 4, after: func(w *world) { w.remove("new/a") }},
-		"directory removed":   {made: "new/a new/b f", files: 3, after: func(w *world) { w.remove("new") }},
-		"all removed":         {made: "new/a", after: func(w *world) { w.remove("new"); w.remove(artifacts[0]); w.remove(artifacts[1]) }},
-		"through a link":      {before: func(w *world) { w.mkdir("d"); w.link("d", "l") }, made: "l/new/a l/f", left: "d l", files: 4},
-		"link is gone":        {before: func(w *world) { w.mkdir("d"); w.link("d", "l") }, made: "l/new/a", left: "d", files: 3, after: func(w *world) { w.remove("l") }},
-		"link leads elsewhere": {before: func(w *world) { w.mkdir("d"); w.mkdir("e"); w.link("d", "l") }, made: "l/a", left: "d e e/a l", files: 3,
-			after: func(w *world) { w.remove("l"); w.link("e", "l"); w.write("e/a", "mine") }},
-		"two ways to one": {before: dirs("a b"), made: "a/f b/f", left: "a b", files: 3, told: "b: it is no directory any more", after: become("b", func(w *world) { w.link("a", "b") })},
-		"way is a file":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.write("d", "") })},
-		"way is a fifo":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.fifo("d") })},
-		"way leaves":      {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.link("/etc", "d") })},
-		"way is a loop":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no directory any more", after: become("d", func(w *world) { w.link("d", "d") })},
-		"way is gone":     {before: dirs("d"), made: "d/f", files: 2, after: func(w *world) { w.remove("d") }},
-		"hard links":      {made: "f new/g", files: 4, changed: "new/g", after: become("new/g", func(w *world) { must(w.t, os.Link(w.at("f"), w.at("new/g"))) })},
-		"no rights":       {made: "new/a", files: 3, after: func(w *world) { must(w.t, os.Chmod(w.at("new"), 0)) }},
+		"directory is a file": {made: "new/a", left: "new", files: 2, told: "new: it is no longer a directory", after: become("new", func(w *fixture) { w.write("new", "") })},
+		"removed already":     {made: "new/a new/b f", files: 4, after: func(w *fixture) { w.remove("new/a") }},
+		"directory removed":   {made: "new/a new/b f", files: 3, after: func(w *fixture) { w.remove("new") }},
+		"all removed":         {made: "new/a", after: func(w *fixture) { w.remove("new"); w.remove(artifacts[0]); w.remove(artifacts[1]) }},
+		"through a link":      {before: func(w *fixture) { w.mkdir("d"); w.link("d", "l") }, made: "l/new/a l/f", left: "d l", files: 4},
+		"link is gone":        {before: func(w *fixture) { w.mkdir("d"); w.link("d", "l") }, made: "l/new/a", left: "d", files: 3, after: func(w *fixture) { w.remove("l") }},
+		"link leads elsewhere": {before: func(w *fixture) { w.mkdir("d"); w.mkdir("e"); w.link("d", "l") }, made: "l/a", left: "d e e/a l", files: 3,
+			after: func(w *fixture) { w.remove("l"); w.link("e", "l"); w.write("e/a", "mine") }},
+		"two ways to one": {before: dirs("a b"), made: "a/f b/f", left: "a b", files: 3, told: "b: it is no longer a directory", after: become("b", func(w *fixture) { w.link("a", "b") })},
+		"way is a file":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no longer a directory", after: become("d", func(w *fixture) { w.write("d", "") })},
+		"way is a fifo":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no longer a directory", after: become("d", func(w *fixture) { w.fifo("d") })},
+		"way leaves":      {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no longer a directory", after: become("d", func(w *fixture) { w.link("/etc", "d") })},
+		"way is a loop":   {before: dirs("d"), made: "d/f", left: "d", files: 2, told: "d: it is no longer a directory", after: become("d", func(w *fixture) { w.link("d", "d") })},
+		"way is gone":     {before: dirs("d"), made: "d/f", files: 2, after: func(w *fixture) { w.remove("d") }},
+		"hard links":      {made: "f new/g", files: 4, changed: "new/g", after: become("new/g", func(w *fixture) { must(w.t, os.Link(w.at("f"), w.at("new/g"))) })},
+		"no rights":       {made: "new/a", files: 3, after: func(w *fixture) { must(w.t, os.Chmod(w.at("new"), 0)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if c.before != nil {
 				c.before(w)
 			}
@@ -140,8 +140,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func dirs(names string) func(*world) {
-	return func(w *world) {
+func dirs(names string) func(*fixture) {
+	return func(w *fixture) {
 		for name := range strings.FieldsSeq(names) {
 			w.mkdir(name)
 		}
@@ -149,8 +149,8 @@ func dirs(names string) func(*world) {
 }
 
 // become replaces what stands at a path.
-func become(path string, with func(*world)) func(*world) {
-	return func(w *world) {
+func become(path string, with func(*fixture)) func(*fixture) {
+	return func(w *fixture) {
 		w.remove(path)
 		with(w)
 	}
@@ -170,7 +170,7 @@ func withoutSockets(f forest) forest {
 func TestUndoIntoAMount(t *testing.T) {
 	for at, stays := range map[string]string{"new": "d new new/f", "d": "d d/f", "new/f": "d new new/f"} {
 		t.Run(at, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.mkdir("d")
 			id := w.mustCommit(map[string]string{"new/f": "", "d/f": ""})
 			from := filepath.Join(w.base, "project-1", "new")
@@ -201,7 +201,7 @@ func TestUndoIntoAMount(t *testing.T) {
 }
 
 // commitAgain commits once more, where the result artifacts of the last one were.
-func (w *world) commitAgain(contents map[string]string) string {
+func (w *fixture) commitAgain(contents map[string]string) string {
 	w.t.Helper()
 	for _, name := range artifacts {
 		w.remove(name)
@@ -212,7 +212,7 @@ func (w *world) commitAgain(contents map[string]string) string {
 // TestUndoMany: as many commits as there may be go back in one step, although each is named in
 // the snapshot before that.
 func TestUndoMany(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	was := read(t, w.root)
 	first := w.mustCommit(map[string]string{"f0": ""})
 	for i := range 130 { // 37 bytes each: more than 4 KiB
@@ -227,7 +227,7 @@ func TestUndoMany(t *testing.T) {
 
 // TestUndoLater: later commits are named, the newest first, and go with it.
 func TestUndoLater(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.write("mine", "")
 	was := read(t, w.root)
 	a := w.mustCommit(map[string]string{"new/a": "a", "b": "first"})
@@ -269,7 +269,7 @@ func TestUndoLater(t *testing.T) {
 // TestUndoMixed: a directory that one commit made holds what another one made in a
 // directory of the user's own, and that one stays.
 func TestUndoMixed(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.mustCommit(map[string]string{"new/a": "a"})
 	w.mkdir("new/mine")
 	w.commitAgain(map[string]string{"new/mine/b": "b"})
@@ -284,7 +284,7 @@ func TestUndoMixed(t *testing.T) {
 // it, and of what is no savepoint. The snapshot from before a commit whose savepoint cannot be
 // read is a way back.
 func TestUndoBesideDamage(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	a := w.mustCommit(map[string]string{"a": "a"})
 	b := w.commitAgain(map[string]string{"b": "b"})
 	before := read(t, w.root)
@@ -338,7 +338,7 @@ func TestUndoBesideLaterDamage(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprint(name, " later ", later), func(t *testing.T) {
-				w := newWorld(t)
+				w := newFixture(t)
 				a := w.mustCommit(map[string]string{"new/a": "a", "new/b": "b", "own/c": "c", "own/same": "same", "d": "d"})
 				w.remove("own/c")
 				w.remove("own/same")
@@ -374,7 +374,7 @@ func TestUndoBesideLaterDamage(t *testing.T) {
 // TestUndoWithoutSnapshot: nobody knows what a commit has made of whose snapshot
 // there is none. Nothing is changed.
 func TestUndoWithoutSnapshot(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	id := w.mustCommit(map[string]string{"new/a": "a"})
 	w.take()
 	store := w.snapshots()
@@ -392,7 +392,7 @@ func TestUndoWithoutSnapshot(t *testing.T) {
 func TestUndoMeetsRemoval(t *testing.T) {
 	for _, call := range []wedge{{op: "make directory", path: "new"}, {op: "rename", path: "RESTORE_MANIFEST.json"}, {op: "rename", path: "f"}, {op: "rename", path: "new"}} {
 		t.Run(call.op+" "+call.path, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			id := w.mustCommit(map[string]string{"f": "", "new/b/c": "c"})
 			in := w.enter()
 			call.do = func() { w.remove("f"); w.remove("new") }
@@ -428,14 +428,14 @@ func (w *wedge) call(op, path string, f func() error) error {
 	return f()
 }
 
-// TestUndoMeetsSomebody: what comes or changes while a commit is undone does not stop that. A
+// TestUndoMeetsOtherProcess: what comes or changes while a commit is undone does not stop that. A
 // directory with something new in it stays, and is named; what had changed in the snapshot's
 // place is kept, and named.
-func TestUndoMeetsSomebody(t *testing.T) {
-	write := func(path, text string) func(w *world) { return func(w *world) { w.write(path, text) } }
+func TestUndoMeetsOtherProcess(t *testing.T) {
+	write := func(path, text string) func(w *fixture) { return func(w *fixture) { w.write(path, text) } }
 	for name, c := range map[string]struct {
 		op, path string
-		do       func(w *world)
+		do       func(w *fixture)
 		stays    string // what stands in the root then
 		kept     string // content of new/b/c that is kept; "" for none
 	}{
@@ -445,13 +445,13 @@ func TestUndoMeetsSomebody(t *testing.T) {
 		"while it goes":       {"rename", "c", write("new/b/mine", ""), "new new/b new/b/mine", ""},
 		"changed after it":    {"make directory", "new", write("new/b/c", "mine"), "", "mine"},
 		"changed as it goes":  {"rename", "c", write("new/b/c", "mine"), "", "mine"},
-		"mode after it":       {"make directory", "new", func(w *world) { must(w.t, os.Chmod(w.at("new/b/c"), 0o600)) }, "", "c"},
-		"replaced after it":   {"make directory", "new", func(w *world) { w.remove("new/b/c"); w.write("new/b/c", "new/b/c") }, "", "new/b/c"},
-		"gone after it":       {"make directory", "new", func(w *world) { w.remove("new/b") }, "", ""},
-		"a directory of it":   {"rename", "c", func(w *world) { w.remove("new/b/c"); w.write("new/b/c/d", "") }, "", ""},
+		"mode after it":       {"make directory", "new", func(w *fixture) { must(w.t, os.Chmod(w.at("new/b/c"), 0o600)) }, "", "c"},
+		"replaced after it":   {"make directory", "new", func(w *fixture) { w.remove("new/b/c"); w.write("new/b/c", "new/b/c") }, "", "new/b/c"},
+		"gone after it":       {"make directory", "new", func(w *fixture) { w.remove("new/b") }, "", ""},
+		"a directory of it":   {"rename", "c", func(w *fixture) { w.remove("new/b/c"); w.write("new/b/c/d", "") }, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			id := w.mustCommit(map[string]string{"f": "", "new/b/c": "c"})
 			in := w.enter()
 			wedge := &wedge{op: c.op, path: c.path, do: func() { c.do(w) }}
@@ -497,7 +497,7 @@ func TestUndoMeetsSomebody(t *testing.T) {
 // TestDisturbedTryIsLogged: each try of a rollback that is disturbed takes a snapshot of its
 // own, and the log knows all of them.
 func TestDisturbedTryIsLogged(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.mkdir("d")
 	w.mustCommit(map[string]string{"d/f": "f", "g": "g"})
 	taken := w.take()
@@ -528,18 +528,18 @@ func TestDisturbedTryIsLogged(t *testing.T) {
 // leaves one that the log does not know. Whatever takes the next one logs it, also where it had
 // entered the root before.
 func TestEverySnapshotIsLogged(t *testing.T) {
-	for name, next := range map[string]func(w *world, in *inside, taken *snapshot.Snapshot) error{
-		"a snapshot": func(_ *world, in *inside, _ *snapshot.Snapshot) error {
+	for name, next := range map[string]func(w *fixture, in *inside, taken *snapshot.Snapshot) error{
+		"a snapshot": func(_ *fixture, in *inside, _ *snapshot.Snapshot) error {
 			_, err := in.Snapshot(context.Background(), snapshot.Manual, "")
 			return err
 		},
-		"a restore": func(_ *world, in *inside, taken *snapshot.Snapshot) error {
+		"a restore": func(_ *fixture, in *inside, taken *snapshot.Snapshot) error {
 			_, err := action.Restore(context.Background(), in.Root, taken, action.How{Type: audit.Session, Reason: "asked for"})
 			return err
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			taken := w.take()
 			w.write("f", "changed")
 			in := w.enter()
@@ -561,7 +561,7 @@ func TestEverySnapshotIsLogged(t *testing.T) {
 }
 
 // loggedSnapshots are those that the log knows.
-func (w *world) loggedSnapshots() map[string]bool {
+func (w *fixture) loggedSnapshots() map[string]bool {
 	w.t.Helper()
 	state := w.state()
 	defer state.Close()

@@ -24,7 +24,7 @@ const (
 	Refused State = "refused"
 )
 
-// An Action is what a log tells of one commit or rollback.
+// An Action is what a log has about one commit or rollback.
 type Action struct {
 	ID        string // a UUID
 	Root      string // as it stands in the log
@@ -57,7 +57,7 @@ func (a *Action) Stands() (ids []string) {
 	return ids
 }
 
-// History is what a log tells of commits and rollbacks, as far as [History.See] has seen its
+// History is what a log has about commits and rollbacks, as far as [History.See] has seen its
 // entries. The zero value has seen none.
 type History struct {
 	actions []*Action

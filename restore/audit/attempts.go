@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Attempts is what a log says of attempts, as far as [Attempts.See] has seen its entries.
+// Attempts is what a log has about attempts, as far as [Attempts.See] has seen its entries.
 // The zero value has seen none.
 type Attempts struct {
 	Roots  map[string]string // by attempt: its restore root, as the log has it

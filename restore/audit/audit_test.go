@@ -201,8 +201,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRefusedEvents: what makes no sense is not written.
-func TestRefusedEvents(t *testing.T) {
+// TestRejectedEvents: what makes no sense is not written.
+func TestRejectedEvents(t *testing.T) {
 	path, raw := logged(t)
 	for _, event := range []audit.Event{
 		{},
@@ -481,8 +481,8 @@ func TestDamageSaysWhere(t *testing.T) {
 	}
 }
 
-// TestLogGone: a log whose file is closed does nothing, and says so.
-func TestLogGone(t *testing.T) {
+// TestLogMissing: a log whose file is closed does nothing, and says so.
+func TestLogMissing(t *testing.T) {
 	path, raw := logged(t)
 	l := open(t, path)
 	must(t, l.Close())

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -63,12 +64,12 @@ var kinds = []Kind{
 	Quarantined, QuarantineCleared, QuarantineReleased, LossAccepted,
 }
 
-// ofCandidate says that an event names a candidate.
+// ofCandidate reports that an event names a candidate.
 func (k Kind) ofCandidate() bool {
 	return k == Quarantined || k == QuarantineCleared || k == QuarantineReleased
 }
 
-// ofSnapshot says that an event is of a snapshot, and of nothing else.
+// ofSnapshot reports that an event is of a snapshot, and of nothing else.
 func (k Kind) ofSnapshot() bool { return k == SnapshotTaken || k == SnapshotPruned }
 
 func (k Kind) begins() bool { return k == CommitBegin || k == RollbackBegin }
@@ -112,10 +113,10 @@ type Entry struct {
 	Previous string            // hash of the entry before
 	Hash     string            // its own: SHA-256 of the line, 64 hex digits
 	Open     map[string]string // after it: id to root of what has begun and not ended
-	Torn     *Torn             // nil, or what stands before it
+	Torn     *Torn             // nil, or the text before it
 }
 
-// Torn is what stands before an entry: the beginnings of one or more lines that
+// Torn is the text before an entry: the beginnings of one or more lines that
 // were never finished, each with the end that the next event has given it.
 type Torn struct {
 	Bytes  int64
@@ -175,7 +176,7 @@ func orNull(s string) any {
 	return s
 }
 
-var errForm = errors.New("this is no entry, and no torn line")
+var errForm = errors.New("neither an entry nor a torn line")
 
 // parse reads a line without its newline. What it accepts prints as the very
 // same bytes.
@@ -211,7 +212,7 @@ func hashOf(line []byte) string { return fmt.Sprintf("%x", sha256.Sum256(line)) 
 func (e *Event) check() error {
 	switch {
 	case !slices.Contains(kinds, e.Kind):
-		return fmt.Errorf("there is no kind %q", e.Kind)
+		return fmt.Errorf("unknown kind %q", e.Kind)
 	case e.Action == "" || e.Root == "":
 		return errors.New("no action or no root")
 	case e.Kind.ofCandidate() && !isHash(e.Candidate), !e.Kind.ofCandidate() && e.Candidate != "":
@@ -273,7 +274,7 @@ func checkActions(ids []string) error {
 
 // isHash reports whether a text can be the source id of a candidate, or the id of a snapshot.
 func isHash(s string) bool {
-	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
+	return hexdigits.Are(s, 2*sha256.Size)
 }
 
 // after is what is open after an event, when these were before.

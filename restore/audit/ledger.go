@@ -12,7 +12,7 @@ func SavepointReason(id string) string { return savepointPrefix + id }
 
 const savepointPrefix = "savepoint "
 
-// Savepoint is what a signed savepoint says of its commit.
+// Savepoint is what a signed savepoint has about its commit.
 type Savepoint struct {
 	ID      string
 	Attempt string // the action of the commit, a UUID
@@ -35,14 +35,14 @@ type Ledger struct {
 	back      map[string]bool // roots, as they stand in the log, in which a rollback began: whether one has ended
 }
 
-// shot is what a log says of a snapshot.
+// shot is what a log has about a snapshot.
 type shot struct {
 	root   string
 	taken  bool
 	pruned bool
 }
 
-// act is what a log says of an action.
+// act is what a log has about an action.
 type act struct {
 	root      string
 	begun     int64 // sequence number of its beginning; 0 for none
@@ -121,7 +121,7 @@ func (l *Ledger) addBack(e Entry) {
 	}
 }
 
-// addShot notes what an entry says of a snapshot.
+// addShot notes an entry about a snapshot.
 func (l *Ledger) addShot(e Entry) {
 	isTaken := e.Kind == SnapshotTaken || e.Kind.begins()
 	if e.Snapshot == "" || !isTaken && e.Kind != SnapshotPruned {
@@ -152,7 +152,7 @@ func (l *Ledger) of(action, root string) *act {
 	return a
 }
 
-// Fault says why a log and a savepoint do not fit together.
+// Fault reports why a log and a savepoint do not fit together.
 type Fault string
 
 const (
@@ -164,7 +164,7 @@ const (
 	// NotCompleted means that by the log its commit has ended otherwise. That is what
 	// the next command logs of a commit whose end was cut off.
 	NotCompleted Fault = "by the log its commit was not completed"
-	// NotNamed means that the log says that the commit has another savepoint, or none.
+	// NotNamed means that the log has another savepoint for the commit, or none.
 	NotNamed Fault = "the log names another savepoint of its commit"
 	// NotInOrder means that the log knows the commit as an earlier one than the
 	// savepoint before it.
@@ -283,7 +283,7 @@ func (l *Ledger) RetiredLost(savepoints []Savepoint) (misfits []Misfit) {
 	return misfits
 }
 
-// KnowsSnapshot reports whether the log says that a snapshot was taken, or is accepted not to say it,
+// KnowsSnapshot reports whether the log has a snapshot, or its loss was accepted,
 // and whether it was pruned.
 func (l *Ledger) KnowsSnapshot(id string) (taken, pruned bool) {
 	if s := l.shots[id]; s != nil {

@@ -189,7 +189,7 @@ func (l *Log) append(at tail, event Event) error {
 	return l.f.Sync()
 }
 
-// operator is who runs this program.
+// operator is the user that runs this program.
 func operator() (uid int, name string) {
 	uid = os.Getuid()
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
@@ -202,7 +202,7 @@ func operator() (uid int, name string) {
 type tail struct {
 	last    Entry
 	unended bool   // the last entry lacks its newline, and nothing else
-	rest    []byte // what stands after the last entry
+	rest    []byte // the text after the last entry
 }
 
 // tailWindow is how much of the end is read at first, in bytes.

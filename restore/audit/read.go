@@ -20,7 +20,7 @@ type Head struct {
 	Tail     int64             // bytes after the last entry: torn lines that the next one will name
 }
 
-// DamageError says where a log is not as it was written.
+// DamageError reports where a log is not as it was written.
 type DamageError struct {
 	Line  int64 // the first is 1
 	After int64 // the sequence number of the last good entry
@@ -65,7 +65,7 @@ func newScan(r io.Reader) *scan {
 	return &scan{lines: 1, head: Head{Hash: genesis, Open: map[string]string{}}, in: bufio.NewReader(r), region: newRegion()}
 }
 
-// region is what stands after an entry and is none.
+// region is text after an entry that is not an entry.
 type region struct {
 	line         int64 // where it begins
 	bytes, lines int64
@@ -159,13 +159,13 @@ func (s *scan) follows(e *Entry) error {
 	torn := s.region.torn()
 	switch {
 	case e.Sequence != h.Sequence+1:
-		return s.damage(s.lines, "entry %d stands where entry %d belongs", e.Sequence, h.Sequence+1)
+		return s.damage(s.lines, "found entry %d, want entry %d", e.Sequence, h.Sequence+1)
 	case e.Previous != h.Hash:
-		return s.damage(s.lines, "entry %d does not follow from the one before it, which was changed or replaced", e.Sequence)
+		return s.damage(s.lines, "entry %d does not match the hash of the entry before it: one of them was changed or replaced", e.Sequence)
 	case (torn == nil) != (e.Torn == nil) || torn != nil && *torn != *e.Torn || s.region.foreign:
-		return s.damage(max(s.region.line, 1), "what stands before entry %d is no torn line that it names", e.Sequence)
+		return s.damage(max(s.region.line, 1), "the line before entry %d is not a torn line named by it", e.Sequence)
 	case !maps.Equal(e.Open, e.after(h.Open)):
-		return s.damage(s.lines, "entry %d does not say rightly what is open", e.Sequence)
+		return s.damage(s.lines, "entry %d has a wrong list of open attempts", e.Sequence)
 	}
 	h.Tears += s.region.lines
 	h.Sequence, h.Hash, h.Open = e.Sequence, e.Hash, e.Open

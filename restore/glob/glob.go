@@ -12,7 +12,7 @@ import (
 // MaxLength is the length in bytes of the longest pattern.
 const MaxLength = 1024
 
-// ErrPattern says that a text is no pattern.
+// ErrPattern reports that a text is no pattern.
 var ErrPattern = errors.New("not a pattern")
 
 const anyNames = "**"
@@ -62,7 +62,7 @@ func check(text string) error {
 	return nil
 }
 
-// checkPart looks at what stands between two slashes.
+// checkPart looks at the text between two slashes.
 func checkPart(part string) error {
 	switch {
 	case part == "":

@@ -70,7 +70,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRejected(t *testing.T) {
 	for _, text := range []string{
 		"", "/", "/a", "a//b", "a//", "//", ".", "..", "./a", "a/.", "a/../b", "a/./", "***", "a**", "**a", "a/b**/c",
 		"[a]", "a]", "{a,b}", "a}", `a\b`, `\`, "a\x00", "a\n", "a\x7f", "a\u0085", "\xff", strings.Repeat("a", glob.MaxLength+1),

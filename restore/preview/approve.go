@@ -49,7 +49,7 @@ type Approval struct {
 // preview made anew, just now: it must be the same in everything.
 func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, error) {
 	if r.id == "" || again.decided == nil {
-		return nil, fmt.Errorf("%w: nothing was shown", ErrStale)
+		return nil, fmt.Errorf("%w: the preview has no items", ErrStale)
 	}
 	if again.witness.Attempts != r.kept.Witness.Attempts {
 		return nil, fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
@@ -58,10 +58,10 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
 	}
 	if again.witness != r.kept.Witness {
-		return nil, fmt.Errorf("%w: something in the restore root %q was touched after it was made", ErrStale, again.block.Root.Path)
+		return nil, fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
 	}
 	for _, c := range again.block.Checks {
-		if c.Answer == no {
+		if c.Answer == No {
 			return nil, fmt.Errorf("%w: %s no: %s", ErrUnfit, c.Question, c.Evidence)
 		}
 	}
@@ -92,7 +92,7 @@ func (p *Preview) Fits(s *statement.Statement) error {
 
 // changed says in words what differs between two previews.
 func (r *Record) changed(again *Preview) string {
-	var was block
+	var was Block
 	if err := json.Unmarshal([]byte(r.kept.Block), &was); err != nil {
 		return "what it shows"
 	}
@@ -106,33 +106,33 @@ func (r *Record) changed(again *Preview) string {
 		return "the active savepoint"
 	case was.Root.Real != now.Root.Real:
 		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
-	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || !sameStanding(was.Items, now.Items):
+	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || !sameTarget(was.Items, now.Items):
 		return fmt.Sprintf("the restore root %q", now.Root.Path)
 	}
 	return "what it shows"
 }
 
-// sameStanding reports whether the same is at the targets of what two previews propose.
-func sameStanding(was, now []item) bool {
-	return slices.EqualFunc(was, now, func(a, b item) bool {
+// sameTarget reports whether the same is at the targets of what two previews propose.
+func sameTarget(was, now []Item) bool {
+	return slices.EqualFunc(was, now, func(a, b Item) bool {
 		return a.Path == b.Path && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
 	})
 }
 
 // sameOutputs reports whether what two previews propose is the same of the candidate, but for what
 // only one of them proposes: that depends on the restore root, too.
-func sameOutputs(was, now []item) bool {
-	at := make(map[string]item, len(was))
+func sameOutputs(was, now []Item) bool {
+	at := make(map[string]Item, len(was))
 	for _, i := range was {
 		at[i.Path] = i
 	}
-	return !slices.ContainsFunc(now, func(i item) bool {
+	return !slices.ContainsFunc(now, func(i Item) bool {
 		before, both := at[i.Path]
 		return both && !sameOutput(before, i)
 	})
 }
 
-func sameOutput(a, b item) bool {
+func sameOutput(a, b Item) bool {
 	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
 }
 
@@ -142,19 +142,19 @@ func (a *Approval) decide() error {
 	a.decisions = make([]string, len(conflicts))
 	for _, d := range a.statement.Decisions() {
 		if d.To > len(conflicts) {
-			return fmt.Errorf("%w: it has no conflict %s", ErrUnfit, conflictID(max(d.From, len(conflicts)+1)))
+			return fmt.Errorf("%w: it has no conflict %s", ErrUnfit, ConflictID(max(d.From, len(conflicts)+1)))
 		}
 		for n := d.From; n <= d.To; n++ {
-			if was := conflicts[n-1].Decision; was != pending && was != string(d.Verdict) {
-				return fmt.Errorf("%w: %s is %s already", ErrUnfit, conflictID(n), was)
+			if was := conflicts[n-1].Decision; was != Undecided && was != string(d.Verdict) {
+				return fmt.Errorf("%w: %s is %s already", ErrUnfit, ConflictID(n), was)
 			}
 			a.decisions[n-1] = string(d.Verdict)
 		}
 	}
 	for n := range conflicts {
 		switch {
-		case a.decisions[n] != "", conflicts[n].byName:
-		case conflicts[n].Decision != pending:
+		case a.decisions[n] != "", conflicts[n].ByName:
+		case conflicts[n].Decision != Undecided:
 			a.decisions[n] = conflicts[n].Decision
 		}
 		if err := a.checkRejected(n); err != nil {
@@ -170,12 +170,12 @@ func (a *Approval) decide() error {
 func (a *Approval) checkRejected(n int) error {
 	c := &a.preview.block.Conflicts[n]
 	switch {
-	case c.byName && a.decisions[n] == string(statement.Resolved):
-		return fmt.Errorf("%w: %s can only be acknowledged: another restore root resolves it", ErrUnfit, c.ID)
+	case c.ByName && a.decisions[n] == string(statement.Resolved):
+		return fmt.Errorf("%w: %s can only be acknowledged, or avoided with another restore root", ErrUnfit, c.ID)
 	case a.decisions[n] != string(statement.Rejected):
-	case len(c.items) == 0:
-		return fmt.Errorf("%w: %s is about no single item that could be left out; to restore nothing, approve nothing", ErrUnfit, c.ID)
-	case a.statement.Whole() && c.Decision == pending:
+	case len(c.Numbers) == 0:
+		return fmt.Errorf("%w: %s concerns no single item that could be left out; to restore nothing, do not approve", ErrUnfit, c.ID)
+	case a.statement.Whole() && c.Decision == Undecided:
 		return fmt.Errorf("%w: to reject %s leaves items out, which takes an approval that names the items", ErrUnfit, c.ID)
 	}
 	return nil
@@ -192,19 +192,19 @@ func (a *Approval) choose() error {
 		if a.decisions[n] != string(statement.Rejected) {
 			continue
 		}
-		for _, number := range c.items {
+		for _, number := range c.Numbers {
 			rejected[number] = c.ID + " was rejected"
 		}
 	}
 	for _, i := range a.preview.block.Items {
-		why, out := rejected[i.number]
+		why, out := rejected[i.Number]
 		if !out {
 			why, out = a.leftOut(&i)
 		}
 		if out {
-			a.excluded[i.number] = why
+			a.excluded[i.Number] = why
 		} else {
-			a.items = append(a.items, i.number)
+			a.items = append(a.items, i.Number)
 		}
 	}
 	if len(a.items) == 0 {
@@ -217,39 +217,39 @@ func (a *Approval) choose() error {
 // without an output is rejected by the law (D34).
 func (a *Approval) carryOutput() error {
 	all := a.preview.decided.items
-	if slices.ContainsFunc(a.items, func(n int) bool { return !all[n-1].removed }) {
+	if slices.ContainsFunc(a.items, func(n int) bool { return !all[n-1].Removed }) {
 		return nil
 	}
 	for _, i := range a.preview.block.Items {
-		if !canCarry(i) || a.statement.Excludes(i.number) {
+		if !canCarry(i) || a.statement.Excludes(i.Number) {
 			continue
 		}
-		at, _ := slices.BinarySearch(a.items, i.number)
-		a.items = slices.Insert(a.items, at, i.number)
-		delete(a.excluded, i.number)
+		at, _ := slices.BinarySearch(a.items, i.Number)
+		a.items = slices.Insert(a.items, at, i.Number)
+		delete(a.excluded, i.Number)
 		return nil
 	}
 	if a.preview.decided.removesOnly() {
-		return fmt.Errorf("%w: it approves removals only: %s", ErrUnfit, onlyRemovals)
+		return fmt.Errorf("%w: it approves only removals: %s", ErrUnfit, onlyRemovals)
 	}
-	return fmt.Errorf("%w: it approves removals only, and a bundle needs a file: approve one that is restored, or is identical, with them", ErrUnfit)
+	return fmt.Errorf("%w: it approves only removals, but a bundle needs at least one file: also approve a file that is restored or identical", ErrUnfit)
 }
 
 // leftOut says why a proposed item is not what the statement names.
-func (a *Approval) leftOut(i *item) (string, bool) {
+func (a *Approval) leftOut(i *Item) (string, bool) {
 	s := a.statement
 	restricted := i.Scope == scope.RestrictedContext
 	switch {
 	case s.Whole():
 		return "it may hold secrets, and the approval does not name it", restricted
-	case s.Excludes(i.number), slices.Contains(s.NotScopes(), i.Scope):
+	case s.Excludes(i.Number), slices.Contains(s.NotScopes(), i.Scope):
 		return "the approval leaves it out", true
-	case restricted && s.Names(i.number) && !s.NamesAlone(i.number):
+	case restricted && s.Names(i.Number) && !s.NamesAlone(i.Number):
 		return "it may hold secrets, and a range does not name it", true
 	case len(s.Scopes()) > 0:
 		return "the approval does not name its scope", !slices.Contains(s.Scopes(), i.Scope)
 	}
-	return "the approval does not name it", !s.Names(i.number)
+	return "the approval does not name it", !s.Names(i.Number)
 }
 
 // checkNames requires named items to exist, and to be proposed: an approval never goes beyond
@@ -259,7 +259,7 @@ func (a *Approval) checkNames() error {
 	for _, r := range a.statement.Items() {
 		for n := r.From; n <= r.To; n++ {
 			if n > len(lists) {
-				return fmt.Errorf("%w: it has no item %s", ErrUnfit, itemID(n))
+				return fmt.Errorf("%w: it has no item %s", ErrUnfit, ItemID(n))
 			}
 			if lists[n-1] != proposed {
 				i := &a.preview.decided.items[n-1]
@@ -269,11 +269,11 @@ func (a *Approval) checkNames() error {
 	}
 	for _, r := range a.statement.NotItems() {
 		if r.To > len(lists) {
-			return fmt.Errorf("%w: it has no item %s", ErrUnfit, itemID(max(r.From, len(lists)+1)))
+			return fmt.Errorf("%w: it has no item %s", ErrUnfit, ItemID(max(r.From, len(lists)+1)))
 		}
 	}
 	for _, s := range a.statement.Scopes() {
-		if !slices.ContainsFunc(a.preview.block.Items, func(i item) bool { return i.Scope == s }) {
+		if !slices.ContainsFunc(a.preview.block.Items, func(i Item) bool { return i.Scope == s }) {
 			return fmt.Errorf("%w: nothing in scope %s is proposed", ErrUnfit, s)
 		}
 	}
@@ -289,7 +289,7 @@ func (a *Approval) complete() error {
 		c := &a.preview.block.Conflicts[n]
 		switch {
 		case a.decisions[n] != "" || !c.touches(a.items):
-		case a.statement.Whole() && !c.byName:
+		case a.statement.Whole() && !c.ByName:
 			a.decisions[n] = string(statement.Acknowledged)
 		default:
 			open = append(open, n+1)
@@ -299,7 +299,7 @@ func (a *Approval) complete() error {
 		return nil
 	}
 	ids := statement.FormatConflicts(open)
-	return fmt.Errorf("%w: %s; end the statement with %q once you have looked at them", ErrUndecided, ids, "Acknowledge "+ids+".")
+	return fmt.Errorf("%w: %s; if you accept them, end the statement with %q", ErrUndecided, ids, "Acknowledge "+ids+".")
 }
 
 // Whole reports whether every output of the candidate is approved. Otherwise the approved part
@@ -338,7 +338,7 @@ func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) 
 // have diverged; that of the preview itself knows it.
 func (a *Approval) Overrule(r *restore.Restore) {
 	for _, n := range a.items {
-		if i := &a.preview.decided.items[n-1]; i.overruled != "" && !i.isDiverged() {
+		if i := &a.preview.decided.items[n-1]; i.overruled != "" && !i.IsDiverged() {
 			r.Overrule(i.Path)
 		}
 	}
@@ -361,7 +361,7 @@ func (a *Approval) covers(r *restore.Restore) error {
 		same = sameOutput(items[n], a.preview.decided.items[a.items[n]-1]) && a.preview.sameTarget(r, items[n].Path)
 	}
 	same = same && a.preview.sameArtifacts(r)
-	shown := map[grantedDir]bool{}
+	shown := map[GrantedDir]bool{}
 	for _, d := range a.preview.block.Candidate.Directories {
 		shown[d] = true
 	}
@@ -369,7 +369,7 @@ func (a *Approval) covers(r *restore.Restore) error {
 		same = same && shown[d]
 	}
 	if !same {
-		return fmt.Errorf("%w: what would be restored is not what was approved", ErrStale)
+		return fmt.Errorf("%w: the restore is not the approved one", ErrStale)
 	}
 	return nil
 }
@@ -385,6 +385,16 @@ func (a *Approved) Take() bool {
 
 // PreviewID is the identity of the preview that was approved.
 func (a *Approved) PreviewID() string { return a.approval.preview.id }
+
+// Signed returns the runs of the candidate that was approved, in chain order.
+func (a *Approved) Signed() []Signed {
+	runs := a.approval.preview.block.Candidate.Runs
+	all := make([]Signed, 0, len(runs))
+	for _, run := range runs {
+		all = append(all, Signed{run.RunID, run.ValidatorID})
+	}
+	return all
+}
 
 // BundleRoots are those of the candidate that was approved, and, where it was a part
 // of it, of what was derived; none twice.

@@ -22,14 +22,14 @@ var vague = []string{"", "yes", "Looks good.", "Sure.", "Proceed with whatever m
 // TestVagueStatements: what is vague does not use the preview up.
 func TestVagueStatements(t *testing.T) {
 	s, ledger := newScene(t), state(t)
-	p := s.preview()
+	p := s.Preview()
 	record := kept(t, p)
 	for _, text := range vague {
-		if a, err := s.accept(record, text, ledger); !errors.Is(err, preview.ErrVague) || a != nil {
+		if a, err := s.Accept(record, text, ledger); !errors.Is(err, preview.ErrVague) || a != nil {
 			t.Errorf("%q: %v, %v", text, a, err)
 		}
 	}
-	a, err := s.accept(record, exactly, ledger)
+	a, err := s.Accept(record, exactly, ledger)
 	must(t, err)
 	if a.PreviewID() != p.ID() || a.Restore() == nil {
 		t.Errorf("%+v", a)
@@ -41,7 +41,7 @@ func TestStatement(t *testing.T) {
 	if preview.Exactly != exactly {
 		t.Errorf("%q", preview.Exactly)
 	}
-	if report := reportOf(t, newScene(t).preview()); !strings.Contains(report, "\n    "+exactly+"\n") {
+	if report := reportOf(t, newScene(t).Preview()); !strings.Contains(report, "\n    "+exactly+"\n") {
 		t.Errorf("not in\n%s", report)
 	}
 }
@@ -50,16 +50,16 @@ func TestStatement(t *testing.T) {
 // record, whoever remembers.
 func TestUsed(t *testing.T) {
 	s, ledger := newScene(t), state(t)
-	p := s.preview()
-	_, err := s.accept(kept(t, p), exactly, ledger)
+	p := s.Preview()
+	_, err := s.Accept(kept(t, p), exactly, ledger)
 	must(t, err)
 	for range 3 {
-		if a, err := s.accept(kept(t, p), exactly, ledger); !errors.Is(err, preview.ErrUsed) || a != nil {
+		if a, err := s.Accept(kept(t, p), exactly, ledger); !errors.Is(err, preview.ErrUsed) || a != nil {
 			t.Errorf("%v, %v", a, err)
 		}
 	}
 	other := newScene(t)
-	_, err = other.accept(kept(t, other.preview()), exactly, ledger)
+	_, err = other.Accept(kept(t, other.Preview()), exactly, ledger)
 	must(t, err)
 }
 
@@ -67,9 +67,9 @@ func TestUsed(t *testing.T) {
 // nor is it said to have been used.
 func TestLedgerFails(t *testing.T) {
 	s := newScene(t)
-	p := s.preview()
+	p := s.Preview()
 	for _, failure := range []error{fs.ErrPermission, fs.ErrClosed} {
-		a, err := s.accept(kept(t, p), exactly, ledgerFunc(func(string) error { return failure }))
+		a, err := s.Accept(kept(t, p), exactly, ledgerFunc(func(string) error { return failure }))
 		if !errors.Is(err, failure) || errors.Is(err, preview.ErrUsed) || a != nil {
 			t.Errorf("%v, %v", a, err)
 		}
@@ -83,11 +83,11 @@ func (f ledgerFunc) Use(id string) error { return f(id) }
 // TestApprovedByMany: of many at once exactly one wins.
 func TestApprovedByMany(t *testing.T) {
 	s, ledger := newScene(t), state(t)
-	s.origin.RestoreRoot = s.root
+	s.Origin.RestoreRoot = s.RestoreRoot
 	for range 20 {
-		s.origin.RestoreRoot += "/" // another preview
-		r := s.restore()
-		p, err := preview.New(context.Background(), r, s.request())
+		s.Origin.RestoreRoot += "/" // another preview
+		r := s.Restore()
+		p, err := preview.New(context.Background(), r, s.Request())
 		must(t, err)
 		record := kept(t, p)
 		var wg sync.WaitGroup
@@ -121,10 +121,10 @@ func TestApprovedByMany(t *testing.T) {
 // TestStale: what is stale does not ask the ledger.
 func TestStale(t *testing.T) {
 	s := newScene(t)
-	record := kept(t, s.preview())
-	s.origin.RestoreRoot = s.root + "/."
+	record := kept(t, s.Preview())
+	s.Origin.RestoreRoot = s.RestoreRoot + "/."
 	never := ledgerFunc(func(string) error { t.Error("the ledger was asked"); return nil })
-	if _, err := s.accept(record, exactly, never); !isStale(err) {
+	if _, err := s.Accept(record, exactly, never); !isStale(err) {
 		t.Error(err)
 	}
 }
@@ -136,10 +136,10 @@ func TestSealed(t *testing.T) {
 		value   any
 		methods string
 	}{
-		{&preview.Preview{}, "BundleRoots ChangesAreUnusable Chosen CouldReplace Draft Findings Fits HeldBy ID JSON Keep Overview PagePerm Recommended Source Summary Unknown WritePage WriteRecap WriteReport WriteSummary"},
+		{&preview.Preview{}, "BundleRoots CheckRoot Chosen ClaimsAreUnusable CouldReplace Draft Findings Fits HeldBy ID JSON Keep Recommended Restore Shown Source"},
 		{&preview.Record{}, "Approve Asked Attempts ID Origin Pending Recommended Signed Source"},
 		{&preview.Approval{}, "Accept Overrule Parts PreviewID Whole"},
-		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Take Targets"},
+		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Signed Take Targets"},
 	} {
 		typ := reflect.TypeOf(c.value)
 		for i := range typ.Elem().NumField() {

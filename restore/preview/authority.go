@@ -16,8 +16,8 @@ var (
 	ErrQuarantined = errors.New("the candidate is quarantined: its validator is not pinned, and others are")
 )
 
-// An UntrustedError is a candidate that a validator has signed whom the operator does not
-// trust: [ErrRevoked] or [ErrQuarantined].
+// An UntrustedError is a candidate of a validator that the operator does not trust:
+// [ErrRevoked] or [ErrQuarantined].
 type UntrustedError struct {
 	ValidatorID string
 	Reason      string // why the validator was revoked; "" where that is not known
@@ -29,18 +29,18 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("%s is signed by validator %s: %v", e.run, e.ValidatorID, e.err)
 }
 
-// Unwrap returns what stands against it.
+// Unwrap returns the reason.
 func (e *UntrustedError) Unwrap() error { return e.err }
 
 // checkTrust requires every validator of a candidate to be pinned, if any is. A revoked one is
 // reported first, wherever it is in the chain.
 func checkTrust(p *restore.Plan, policy trust.Policy) error {
 	for _, refused := range []struct {
-		standing trust.Standing
-		err      error
+		status trust.Status
+		err    error
 	}{{trust.Revoked, ErrRevoked}, {trust.Unpinned, ErrQuarantined}} {
 		for run := range p.Runs() {
-			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.standing {
+			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.status {
 				return &UntrustedError{id, policy.Reason(id), RunText(run.Bundle()), refused.err}
 			}
 		}

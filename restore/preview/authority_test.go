@@ -13,42 +13,20 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/restore/trust"
-	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
-
-// policyOf pins and revokes these validators.
-func policyOf(t *testing.T, pinned, revoked []string) trust.Policy {
-	t.Helper()
-	place := t.TempDir()
-	for _, id := range pinned {
-		must(t, trust.Pin(place, id, ""))
-	}
-	for _, id := range revoked {
-		must(t, trust.Revoke(place, id, ""))
-	}
-	p, err := trust.Load(place)
-	must(t, err)
-	return p
-}
-
-// validatorOf is who has signed a run.
-func validatorOf(r *bundletest.Run) string {
-	_, rest, _ := strings.Cut(string(r.Read("VALIDATOR_IDENTITY.json")), `"validator_id": "`)
-	id, _, _ := strings.Cut(rest, `"`)
-	return id
-}
 
 // TestTrust: who decides what, for a chain that two validators have signed.
 func TestTrust(t *testing.T) {
 	s := bareScene(t)
-	one := s.add("run-1", map[string]string{"a": "1"})
-	two := s.add("run-2", map[string]string{"a": "1"})
+	one := s.Add("run-1", map[string]string{"a": "1"})
+	two := s.Add("run-2", map[string]string{"a": "1"})
 	two.Seed[0]++
 	two.Edit("STATUS.json", func(f map[string]any) { f["completed_at"] = "2027-01-02T03:04:05Z" })
 	two.Sign()
-	a, b, c := validatorOf(one), validatorOf(two), strings.Repeat("c", 64)
+	a, b, c := restoretest.ValidatorOf(one), restoretest.ValidatorOf(two), strings.Repeat("c", 64)
 	if a == b || len(a) != 64 || len(b) != 64 {
 		t.Fatalf("validators %q, %q", a, b)
 	}
@@ -69,8 +47,8 @@ func TestTrust(t *testing.T) {
 		"another is revoked":   {revoked: []string{c}, conflicts: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.policy = policyOf(t, test.pinned, test.revoked)
-			p, err := preview.New(context.Background(), s.restore(), s.request())
+			s.Policy = restoretest.PolicyOf(t, test.pinned, test.revoked)
+			p, err := preview.New(context.Background(), s.Restore(), s.Request())
 			if !errors.Is(err, test.err) || err != nil && !strings.Contains(err.Error(), test.names) {
 				t.Fatalf("%v, want %v of %s", err, test.err, test.names)
 			}
@@ -94,12 +72,12 @@ func TestTrust(t *testing.T) {
 // no longer fits.
 func TestTrustIsBound(t *testing.T) {
 	s := bareScene(t)
-	a, c := validatorOf(s.add("run-1", map[string]string{"a": "1"})), strings.Repeat("c", 64)
+	a, c := restoretest.ValidatorOf(s.Add("run-1", map[string]string{"a": "1"})), strings.Repeat("c", 64)
 	ids := map[string]bool{}
-	policies := []trust.Policy{{}, policyOf(t, []string{a}, nil), policyOf(t, []string{a, c}, nil), policyOf(t, []string{a}, []string{c}), policyOf(t, nil, []string{c})}
+	policies := []trust.Policy{{}, restoretest.PolicyOf(t, []string{a}, nil), restoretest.PolicyOf(t, []string{a, c}, nil), restoretest.PolicyOf(t, []string{a}, []string{c}), restoretest.PolicyOf(t, nil, []string{c})}
 	for _, policy := range policies {
-		s.policy = policy
-		ids[s.preview().ID()] = true
+		s.Policy = policy
+		ids[s.Preview().ID()] = true
 	}
 	if len(ids) != len(policies) {
 		t.Errorf("%d identities of %d policies", len(ids), len(policies))
@@ -115,46 +93,46 @@ func TestForeignRoot(t *testing.T) {
 		place func(t *testing.T, s *scene) (given string)
 		items []string // by their last name
 	}{
-		"own": {func(_ *testing.T, s *scene) string { return s.root }, nil},
-		"the root of another, in a directory of root": {func(t *testing.T, s *scene) string { chown(t, s.root); return s.root }, nil},
+		"own": {func(_ *testing.T, s *scene) string { return s.RestoreRoot }, nil},
+		"the root of another, in a directory of root": {func(t *testing.T, s *scene) string { chown(t, s.RestoreRoot); return s.RestoreRoot }, nil},
 		"in a directory of another": {func(t *testing.T, s *scene) string {
-			s.named("x/y")
-			chown(t, filepath.Dir(s.root))
-			return s.root
+			s.Named("x/y")
+			chown(t, filepath.Dir(s.RestoreRoot))
+			return s.RestoreRoot
 		}, []string{"y"}},
 		"higher": {func(t *testing.T, s *scene) string {
-			s.named("x/y/z")
-			chown(t, filepath.Dir(filepath.Dir(s.root)))
-			chown(t, s.root)
-			return s.root
+			s.Named("x/y/z")
+			chown(t, filepath.Dir(filepath.Dir(s.RestoreRoot)))
+			chown(t, s.RestoreRoot)
+			return s.RestoreRoot
 		}, []string{"y"}},
 		"a link of another": {func(t *testing.T, s *scene) string {
 			theirs := t.TempDir()
-			must(t, os.Symlink(s.root, filepath.Join(theirs, "link")))
+			must(t, os.Symlink(s.RestoreRoot, filepath.Join(theirs, "link")))
 			chown(t, theirs)
 			return filepath.Join(theirs, "link")
 		}, []string{"link"}},
 		"a link of another in a shared directory": {func(t *testing.T, s *scene) string {
 			shared := t.TempDir()
 			must(t, os.Chmod(shared, 0o777|os.ModeSticky))
-			must(t, os.Symlink(filepath.Dir(s.root), filepath.Join(shared, "link")))
+			must(t, os.Symlink(filepath.Dir(s.RestoreRoot), filepath.Join(shared, "link")))
 			chown(t, filepath.Join(shared, "link"))
-			return filepath.Join(shared, "link", filepath.Base(s.root))
+			return filepath.Join(shared, "link", filepath.Base(s.RestoreRoot))
 		}, []string{"link"}},
 		"several": {func(t *testing.T, s *scene) string {
-			s.named("x/y/z")
-			chown(t, filepath.Dir(s.root))
-			chown(t, filepath.Dir(filepath.Dir(s.root)))
-			return s.root
+			s.Named("x/y/z")
+			chown(t, filepath.Dir(s.RestoreRoot))
+			chown(t, filepath.Dir(filepath.Dir(s.RestoreRoot)))
+			return s.RestoreRoot
 		}, []string{"y", "z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := bareScene(t)
-			s.add("run-1", map[string]string{"a": "1", "b": "2"})
-			s.policy = policyOf(t, []string{validatorOf(s.runs[0])}, nil)
-			s.origin.RestoreRoot = test.place(t, s)
-			p := s.preview()
-			s.checkForeign(t, p, test.items)
+			s.Add("run-1", map[string]string{"a": "1", "b": "2"})
+			s.Policy = restoretest.PolicyOf(t, []string{restoretest.ValidatorOf(s.Runs[0])}, nil)
+			s.Origin.RestoreRoot = test.place(t, s)
+			p := s.Preview()
+			checkForeign(s, t, p, test.items)
 			if len(test.items) == 0 {
 				return
 			}
@@ -165,13 +143,13 @@ func TestForeignRoot(t *testing.T) {
 				preview.Exactly + " Resolve " + ids + ".": preview.ErrUnfit, preview.Exactly + " Reject " + ids + ".": preview.ErrUnfit,
 				preview.Exactly + " Acknowledge " + ids + ".": nil, part + " Acknowledge " + ids + ".": nil, p.Recommended(): nil,
 			} {
-				if _, err := approve(kept(t, p), s.preview(), text); !errors.Is(err, want) {
+				if _, err := approve(kept(t, p), s.Preview(), text); !errors.Is(err, want) {
 					t.Errorf("%q: %v, want %v", text, err, want)
 				}
 			}
 			for _, verdict := range statement.Verdicts() {
-				s.asked.Decisions = map[string]statement.Verdict{"C-001": verdict}
-				if _, err := preview.New(t.Context(), s.restore(), s.request()); !errors.Is(err, preview.ErrDecision) {
+				s.Asked.Decisions = map[string]statement.Verdict{"C-001": verdict}
+				if _, err := preview.New(t.Context(), s.Restore(), s.Request()); !errors.Is(err, preview.ErrDecision) {
 					t.Errorf("%s before the statement: %v", verdict, err)
 				}
 			}
@@ -180,7 +158,7 @@ func TestForeignRoot(t *testing.T) {
 }
 
 // checkForeign requires the root and its way to be shown as they are.
-func (s *scene) checkForeign(t *testing.T, p *preview.Preview, items []string) {
+func checkForeign(s *scene, t *testing.T, p *preview.Preview, items []string) {
 	t.Helper()
 	var shown struct {
 		Root struct {
@@ -194,11 +172,11 @@ func (s *scene) checkForeign(t *testing.T, p *preview.Preview, items []string) {
 		} `json:"conflicts"`
 	}
 	must(t, json.Unmarshal(jsonOf(t, p), &shown))
-	info, err := os.Stat(s.root)
+	info, err := os.Stat(s.RestoreRoot)
 	must(t, err)
 	owner := info.Sys().(*syscall.Stat_t).Uid
-	if r := shown.Root; r.Path != s.origin.RestoreRoot || r.Real != s.root || r.Owner != owner {
-		t.Errorf("%+v, want %q, %q, %d", r, s.origin.RestoreRoot, s.root, owner)
+	if r := shown.Root; r.Path != s.Origin.RestoreRoot || r.Real != s.RestoreRoot || r.Owner != owner {
+		t.Errorf("%+v, want %q, %q, %d", r, s.Origin.RestoreRoot, s.RestoreRoot, owner)
 	}
 	var found []string
 	for _, c := range shown.Conflicts {
@@ -210,7 +188,7 @@ func (s *scene) checkForeign(t *testing.T, p *preview.Preview, items []string) {
 		}
 	}
 	report := strings.ReplaceAll(reportOf(t, p), `\`, "") // paths have names with escapes
-	for _, want := range append(slices.Clone(items), s.origin.RestoreRoot, s.root, ownerShown(owner)) {
+	for _, want := range append(slices.Clone(items), s.Origin.RestoreRoot, s.RestoreRoot, restoretest.OwnerShown(owner)) {
 		if !strings.Contains(report, want) {
 			t.Errorf("the report does not show %q:\n%s", want, report)
 		}
@@ -228,9 +206,9 @@ func TestForeignRootMoves(t *testing.T) {
 	s := newScene(t)
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(t.TempDir(), link))
-	for _, given := range []string{link, filepath.Join(s.root, "gone"), filepath.Dir(s.root)} {
-		s.origin.RestoreRoot = given
-		if p, err := preview.New(t.Context(), s.restore(), s.request()); !errors.Is(err, preview.ErrUnsettled) || p != nil {
+	for _, given := range []string{link, filepath.Join(s.RestoreRoot, "gone"), filepath.Dir(s.RestoreRoot)} {
+		s.Origin.RestoreRoot = given
+		if p, err := preview.New(t.Context(), s.Restore(), s.Request()); !errors.Is(err, preview.ErrUnsettled) || p != nil {
 			t.Errorf("%q: %v, %v", given, p, err)
 		}
 	}

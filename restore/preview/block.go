@@ -9,38 +9,38 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// block is the decision block (protocol section 13). The preview's identity is computed over
+// Block is the decision block (protocol section 13). The preview's identity is computed over
 // its canonical form; the order of fields here is ignored. Nothing in it depends on the
 // machine or the day: the same inputs give the same block.
-type block struct {
+type Block struct {
 	ArtifactType    string         `json:"artifact_type"`
 	ProtocolVersion string         `json:"protocol_version"`
 	SourceID        string         `json:"source_savepoint_id"`         // bundle root, in a chain the chain root
 	CurrentID       string         `json:"current_active_savepoint_id"` // of the restore root
 	Scope           []scope.Scope  `json:"restore_scope"`               // asked for
-	Items           []item         `json:"proposed_restorations"`
-	ReferenceOnly   []item         `json:"reference_only_items"`
-	DoNotRestore    []item         `json:"do_not_restore_items"`
-	Conflicts       []conflict     `json:"conflicts"`
-	Privacy         privacyReview  `json:"privacy_review"`
-	Identity        identityReview `json:"identity_review"`
-	Approval        approval       `json:"approval"`
+	Items           []Item         `json:"proposed_restorations"`
+	ReferenceOnly   []Item         `json:"reference_only_items"`
+	DoNotRestore    []Item         `json:"do_not_restore_items"`
+	Conflicts       []Conflict     `json:"conflicts"`
+	Privacy         PrivacyReview  `json:"privacy_review"`
+	Identity        IdentityReview `json:"identity_review"`
+	Approval        Wanted         `json:"approval"`
 
-	Source    source               `json:"source"`
-	Candidate candidate            `json:"candidate"`
+	Source    Source               `json:"source"`
+	Candidate Candidate            `json:"candidate"`
 	View      *View                `json:"view"`  // that was looked at, if there was one
 	Trust     string               `json:"trust"` // digest of who is pinned and who is revoked
-	Root      rootState            `json:"restore_root"`
-	Totals    totals               `json:"totals"`
+	Root      RootState            `json:"restore_root"`
+	Totals    Totals               `json:"totals"`
 	Findings  []quarantine.Finding `json:"findings"` // of the rules of quarantine
-	Checks    []check              `json:"state_protection"`
+	Checks    []Check              `json:"state_protection"`
 	// Replacement is what was asked for with Asked.Replace; null and missing without.
-	Replacement *replacement `json:"replacement,omitzero"`
+	Replacement *Replacement `json:"replacement,omitzero"`
 }
 
-// source is what the candidate says of itself (protocol section 8.1). What it
+// Source is what the candidate says of itself (protocol section 8.1). What it
 // does not say is "unknown".
-type source struct {
+type Source struct {
 	Title    string `json:"title"`
 	Parent   string `json:"parent_savepoint_id"`
 	Agent    string `json:"created_by_agent"`
@@ -53,22 +53,24 @@ type source struct {
 	Privacy  string `json:"privacy_level"`
 }
 
-// candidate is what would be restored, and who vouches for it.
-type candidate struct {
+// Candidate is what would be restored, and who vouches for it.
+type Candidate struct {
 	ChainRoot *string        `json:"chain_root"`
-	Runs      []candidateRun `json:"runs"`
+	Runs      []CandidateRun `json:"runs"`
 	Unsigned  []string       `json:"unsigned_artifacts"` // decision D16
 	// Directories are those on the way to outputs, with what their sources grant: a
 	// directory that a restore makes gets no more, and never more than 0755.
-	Directories []grantedDir `json:"directories"`
+	Directories []GrantedDir `json:"directories"`
 }
 
-type grantedDir struct {
+// GrantedDir is a directory on the way to an output.
+type GrantedDir struct {
 	Path string `json:"item"` // beneath the restore root; "." is that itself
 	Mode string `json:"mode"` // permission bits, four octal digits
 }
 
-type candidateRun struct {
+// CandidateRun is a run of the candidate.
+type CandidateRun struct {
 	RunID       string `json:"run_id"`  // the name of a directory: not signed
 	TaskID      string `json:"task_id"` // signed
 	BundleRoot  string `json:"bundle_root"`
@@ -76,14 +78,14 @@ type candidateRun struct {
 	Standing    string `json:"validator_standing"` // with the operator: "unknown", "pinned" or "own"
 }
 
-// item is one output, or one removal of a change set (protocol sections 8.3 to 8.5). Each of a
+// Item is one output, or one removal of a change set (protocol sections 8.3 to 8.5). Each of a
 // candidate has a number, in path order, whichever list it is in.
-type item struct {
+type Item struct {
 	ID     string      `json:"restore_id"`
 	Path   string      `json:"item"` // beneath the restore root
 	Scope  scope.Scope `json:"scope"`
-	Label  label       `json:"label"`
-	Class  class       `json:"class"`
+	Label  Label       `json:"label"`
+	Class  Class       `json:"class"`
 	Reason string      `json:"reason"` // "" when the label says it all
 	Runs   string      `json:"runs"`   // why it may run by itself, "" for no reason to think so
 	SHA256 string      `json:"sha256"`
@@ -91,57 +93,61 @@ type item struct {
 	Mode   string      `json:"mode"`     // permission bits, four octal digits
 	Time   string      `json:"modified"` // RFC 3339, to the nanosecond
 	// Before is the existing file that is replaced or removed.
-	Before *before `json:"replaces,omitzero"`
+	Before *Before `json:"replaces,omitzero"`
 
-	free    bool // nothing hinders it: what is there is the same, or is replaced or removed
-	follow  bool // agents follow a file of this name
-	opens   bool // it replaces a file that other users had less access to
-	removed bool // nothing shall be there
+	Number  int  `json:"-"` // of ID
+	Follow  bool `json:"-"` // agents follow a file of this name
+	Opens   bool `json:"-"` // it replaces a file that other users had less access to
+	Removed bool `json:"-"` // nothing shall be there
+
+	free bool // nothing hinders it: what is there is the same, or is replaced or removed
 	// signedBits: it is of a change set, which signs which outputs are executable.
 	signedBits bool
+	signedMode bool   // it is of a run with a block table, which signs permission bits
 	diverged   string // what is there, in words, where it is not what a change set started from; "" where it is
-	overruled  class  // of what has diverged: the class that it has if the operator says so
-	number     int    // of ID
+	overruled  Class  // of what has diverged: the class that it has if the operator says so
 	run        int    // place of its run in the candidate
 	path       string // beneath the project root
 	perm       fs.FileMode
 	output     verify.Output // the zero Output of what is removed
 }
 
-// label is a retention label (protocol section 7).
-type label string
+// Label is a retention label (protocol section 7).
+type Label string
 
+// The labels.
 const (
-	restoreActive     label = "restore_active"
-	retainReference   label = "retain_reference"
-	doNotRestore      label = "do_not_restore"
-	needsConfirmation label = "requires_operator_confirmation"
-	inConflict        label = "conflict_with_current_state"
-	privacyRestricted label = "privacy_restricted"
-	nontransferable   label = "identity_layer_nontransferable"
-	historicalOnly    label = "historical_only"
-	superseded        label = "superseded"
-	operatorApproved  label = "operator_approved"
-	operatorRejected  label = "operator_rejected"
+	RestoreActive     Label = "restore_active"
+	RetainReference   Label = "retain_reference"
+	DoNotRestore      Label = "do_not_restore"
+	NeedsConfirmation Label = "requires_operator_confirmation"
+	InConflict        Label = "conflict_with_current_state"
+	PrivacyRestricted Label = "privacy_restricted"
+	Nontransferable   Label = "identity_layer_nontransferable"
+	HistoricalOnly    Label = "historical_only"
+	Superseded        Label = "superseded"
+	OperatorApproved  Label = "operator_approved"
+	OperatorRejected  Label = "operator_rejected"
 )
 
-// class is how a target stands to the restore root, by content.
-type class string
+// Class is how a target stands to the restore root, by content.
+type Class string
 
+// The classes.
 const (
-	create    class = "create"    // nothing is there
-	identical class = "identical" // a regular file with the same bytes is there
-	different class = "conflict"  // something else is there
-	replaces  class = "replace"   // a regular file is there, and is replaced
-	removes   class = "remove"    // a regular file is there, and is removed
-	diverged  class = "diverged"  // something else is there than a change set started from
-	blocked   class = "blocked"   // nothing can be put there
+	Create    Class = "create"    // nothing is there
+	Identical Class = "identical" // a regular file with the same bytes is there
+	Different Class = "conflict"  // something else is there
+	Replaces  Class = "replace"   // a regular file is there, and is replaced
+	Removes   Class = "remove"    // a regular file is there, and is removed
+	Diverged  Class = "diverged"  // something else is there than a change set started from
+	Blocked   Class = "blocked"   // nothing can be put there
 )
 
-// conflict is one entry of the conflict register (protocol sections 8.6 and 9).
-type conflict struct {
+// Conflict is one entry of the conflict register (protocol sections 8.6 and 9).
+type Conflict struct {
 	ID         string       `json:"conflict_id"`
-	Type       conflictType `json:"type"`
+	Type       ConflictType `json:"type"`
 	Path       string       `json:"item"`        // what it is about
 	Items      []string     `json:"restore_ids"` // none: it is about the whole candidate
 	Current    string       `json:"current_state"`
@@ -151,31 +157,33 @@ type conflict struct {
 	Resolution string       `json:"recommended_resolution"`
 	Decision   string       `json:"operator_decision"` // "pending", or a verdict
 
-	items    []int // numbers of Items
-	byName   bool  // only the statement itself can acknowledge it, by its ID
-	diverged bool  // its item has diverged: see [Replace] and [Keep]
+	Numbers  []int `json:"-"` // numbers of Items
+	ByName   bool  `json:"-"` // only the statement itself can acknowledge it, by its ID
+	Diverged bool  `json:"-"` // its item has diverged: see [Replace] and [Keep]
 }
 
-// conflictType is a type of conflict (protocol section 9).
-type conflictType string
+// ConflictType is a type of conflict (protocol section 9).
+type ConflictType string
 
+// The types of conflict.
 const (
-	stateConflict      conflictType = "state_conflict"
-	identityConflict   conflictType = "identity_conflict"
-	authorityConflict  conflictType = "authority_conflict"
-	privacyConflict    conflictType = "privacy_conflict"
-	versionConflict    conflictType = "version_conflict"
-	sourceConflict     conflictType = "source_of_truth_conflict"
-	scopeConflict      conflictType = "scope_conflict"
-	timingConflict     conflictType = "timing_conflict"
-	staleContext       conflictType = "stale_context_risk"
-	preferenceConflict conflictType = "operator_preference_conflict"
+	StateConflict      ConflictType = "state_conflict"
+	IdentityConflict   ConflictType = "identity_conflict"
+	AuthorityConflict  ConflictType = "authority_conflict"
+	PrivacyConflict    ConflictType = "privacy_conflict"
+	VersionConflict    ConflictType = "version_conflict"
+	SourceConflict     ConflictType = "source_of_truth_conflict"
+	ScopeConflict      ConflictType = "scope_conflict"
+	TimingConflict     ConflictType = "timing_conflict"
+	StaleContext       ConflictType = "stale_context_risk"
+	PreferenceConflict ConflictType = "operator_preference_conflict"
 )
 
-// pending is the decision on an undecided conflict.
-const pending = "pending"
+// Undecided is the decision on an undecided conflict.
+const Undecided = "pending"
 
-type privacyReview struct {
+// PrivacyReview is the privacy review (protocol section 8.7).
+type PrivacyReview struct {
 	Present  *bool  `json:"restricted_context_present"` // nil: none was found, and the signer has not declared scopes
 	Approval bool   `json:"operator_approval_required"`
 	Adequate bool   `json:"privacy_level_adequate"`
@@ -185,7 +193,8 @@ type privacyReview struct {
 	Runs     string `json:"automatic_rules"` // digest of the names that run by themselves
 }
 
-type identityReview struct {
+// IdentityReview is the identity review (protocol section 8.7).
+type IdentityReview struct {
 	Same      *bool  `json:"same_agent_candidate"`   // nil: not both have said who they are
 	Known     bool   `json:"agents_known"`           // both have said who they are
 	Present   *bool  `json:"identity_layer_present"` // nil: none was found, and the signer has not declared scopes
@@ -198,15 +207,16 @@ type identityReview struct {
 	Operator  string `json:"operator_agent"`
 }
 
-type approval struct {
+// Wanted is what the operator is asked to approve (protocol section 8.9).
+type Wanted struct {
 	Status    string   `json:"status"`         // "pending"
 	Required  []string `json:"required_items"` // ids to decide
 	Statement string   `json:"statement"`      // that approves what is recommended; "" when nothing can be
 	Plan      string   `json:"plan"`           // what that statement approves, in words
 }
 
-// rootState is the restore root as it was observed.
-type rootState struct {
+// RootState is the restore root as it was observed.
+type RootState struct {
 	Path     string   `json:"path"`      // as it was given
 	Real     string   `json:"real_path"` // of the directory that it led to
 	Owner    uint32   `json:"owner"`     // user id
@@ -214,16 +224,17 @@ type rootState struct {
 	Warnings []string `json:"warnings"`  // decision D17
 }
 
-type totals struct {
+// Totals count the items and their bytes.
+type Totals struct {
 	Files    int   `json:"files"`
 	Bytes    int64 `json:"bytes"`
 	Proposed int   `json:"proposed_files"`
 	Restore  int64 `json:"proposed_bytes"`
 }
 
-// check is one line of the state protection check (protocol sections 8.8 and
+// Check is one line of the state protection check (protocol sections 8.8 and
 // 14), with what it rests on.
-type check struct {
+type Check struct {
 	Question string `json:"question"`
 	Answer   string `json:"answer"` // "yes", "no" or "after the commit"
 	Evidence string `json:"evidence"`

@@ -3,18 +3,19 @@ package preview
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
 // block is what was decided, as it is shown and approved.
-func (d *deciding) block(root rootState) block {
-	b := block{
+func (d *deciding) block(root RootState) Block {
+	b := Block{
 		ArtifactType:    "restore_preview",
 		ProtocolVersion: "restore-v01",
 		SourceID:        SourceID(d.plan),
-		CurrentID:       orElse(d.request.Current.ID, unknown),
+		CurrentID:       orElse(d.request.Current.ID, Unknown),
 		Scope:           d.request.Asked.scopes(),
 		Items:           d.in(proposed),
 		ReferenceOnly:   d.in(reference),
@@ -28,11 +29,11 @@ func (d *deciding) block(root rootState) block {
 		View:            d.request.Origin.View,
 		Trust:           d.request.Trust.Digest(),
 		Root:            root,
-		Totals:          totals{Files: len(d.items), Bytes: d.plan.Bytes()},
+		Totals:          Totals{Files: len(d.items), Bytes: d.plan.Bytes()},
 		Findings:        d.quarantined(),
 	}
 	if b.Conflicts == nil {
-		b.Conflicts = []conflict{}
+		b.Conflicts = []Conflict{}
 	}
 	for _, i := range b.Items {
 		b.Totals.Proposed++
@@ -52,19 +53,19 @@ func SourceID(p *restore.Plan) string {
 	for run := range p.Runs() {
 		return run.Bundle().Root()
 	}
-	return unknown
+	return Unknown
 }
 
-func directoriesOf(p *restore.Plan) []grantedDir {
-	var all []grantedDir
+func directoriesOf(p *restore.Plan) []GrantedDir {
+	var all []GrantedDir
 	for _, d := range p.Dirs() {
-		all = append(all, grantedDir{cmp.Or(d.Path, "."), fmt.Sprintf("%04o", d.Perm)})
+		all = append(all, GrantedDir{cmp.Or(d.Path, "."), fmt.Sprintf("%04o", d.Perm)})
 	}
 	return all
 }
 
-func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
-	c := candidate{Unsigned: []string{"PROOF.json"}}
+func candidateOf(p *restore.Plan, policy trust.Policy) Candidate {
+	c := Candidate{Unsigned: []string{"PROOF.json"}}
 	if p.IsChain() {
 		root := p.ChainRoot()
 		c.ChainRoot = &root
@@ -72,7 +73,28 @@ func candidateOf(p *restore.Plan, policy trust.Policy) candidate {
 	c.Directories = directoriesOf(p)
 	for run := range p.Runs() {
 		b := run.Bundle()
-		c.Runs = append(c.Runs, candidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
+		c.Runs = append(c.Runs, CandidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), string(policy.Of(b.ValidatorID()))})
 	}
 	return c
+}
+
+// Count is a number of things in words.
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// areProposed is how many of some items are proposed.
+func areProposed(n, all int, noun string) string {
+	return fmt.Sprintf("%d of %s %s proposed", n, Count(all, noun), isOrAre(n))
+}
+
+// isOrAre is the verb after so many of something.
+func isOrAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// unknown is the protocol's name for a missing declaration.
-const unknown = "unknown"
+// Unknown is the protocol's name for a missing declaration.
+const Unknown = "unknown"
 
 // claims is what the signed TASK_SPEC.json of a run says of it, in the members
 // of "constraints" that have a meaning here. Nothing in it is a command.
@@ -26,23 +25,28 @@ type claims struct {
 	// changes is why what is said of changes cannot be used, so that nothing may be restored; nil
 	// where it can.
 	changes error
+	// blocks is the same for the block table.
+	blocks error
 }
 
-// told are the members of "constraints" that are texts.
-var told = []string{
+// unusable reports whether nothing of the run may be restored.
+func (c *claims) unusable() bool { return c.changes != nil || c.blocks != nil }
+
+// textMembers are the members of "constraints" that are texts.
+var textMembers = []string{
 	"title", "parent_savepoint_id", "agent_id", "receiving_agent_id", "project",
 	"version", "artifact_status", "transfer_mode", "privacy_level",
 }
 
-func claimsOf(b *verify.Bundle) claims {
+func claimsOf(taskSpec canonjson.Object) claims {
 	c := claims{text: map[string]string{}}
-	value, said := b.TaskSpec().Get("constraints")
+	value, said := taskSpec.Get("constraints")
 	constraints, isObject := value.Object()
 	if said && !isObject { // whatever is in it, such as that it is deprecated, cannot be read (D22)
 		c.faults, c.unread = append(c.faults, "constraints is not an object"), true
 	}
-	for _, name := range told {
-		c.tell(constraints, name)
+	for _, name := range textMembers {
+		c.addText(constraints, name)
 	}
 	var err error
 	if c.scopes, err = scope.ParseMap(value); err != nil {
@@ -71,7 +75,7 @@ func (c *claims) inheritable(member string) string {
 	return c.text[member]
 }
 
-func (c *claims) tell(constraints canonjson.Object, name string) {
+func (c *claims) addText(constraints canonjson.Object, name string) {
 	value, ok := constraints.Get(name)
 	if !ok {
 		return
@@ -88,18 +92,18 @@ func (c *claims) tell(constraints canonjson.Object, name string) {
 func claimsOfAll(p *restore.Plan) []claims {
 	var all []claims
 	for run := range p.Runs() {
-		c := claimsOf(run.Bundle())
-		c.changes = run.ChangesFault()
+		c := claimsOf(run.Bundle().TaskSpec())
+		c.changes, c.blocks = run.ChangesFault(), run.BlocksFault()
 		all = append(all, c)
 	}
 	return all
 }
 
-// maxSaid is how many different things a chain may say in one field.
-const maxSaid = 4
+// maxClaims is how many different things a chain may say in one field.
+const maxClaims = 4
 
-// said is what the runs say in one field: each thing once, in their order.
-func said(all []claims, name string) string {
+// claimed is what the runs say in one field: each thing once, in their order.
+func claimed(all []claims, name string) string {
 	var texts []string
 	seen := map[string]bool{"": true}
 	for _, c := range all {
@@ -109,38 +113,38 @@ func said(all []claims, name string) string {
 		}
 	}
 	if len(texts) == 0 {
-		return unknown
+		return Unknown
 	}
-	if len(texts) > maxSaid {
-		texts = append(texts[:maxSaid], fmt.Sprintf("and %d more", len(texts)-maxSaid))
+	if len(texts) > maxClaims {
+		texts = append(texts[:maxClaims], fmt.Sprintf("and %d more", len(texts)-maxClaims))
 	}
 	return clipped(strings.Join(texts, ", "))
 }
 
-// maxSaidBytes bounds what a candidate says of itself in one field, and what is
-// said of it in one finding: names can be long.
-const maxSaidBytes = 1000
+// maxClaimBytes bounds what a candidate says of itself in one field, and what is
+// claimed of it in one finding: names can be long.
+const maxClaimBytes = 1000
 
 func clipped(text string) string {
-	if len(text) <= maxSaidBytes {
+	if len(text) <= maxClaimBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxSaidBytes], "") + " …"
+	return strings.ToValidUTF8(text[:maxClaimBytes], "") + " …"
 }
 
 // sourceOf fills in what the report says of the source.
-func sourceOf(p *restore.Plan, all []claims) source {
-	s := source{
-		Title:    said(all, "title"),
-		Parent:   said(all, "parent_savepoint_id"),
-		Agent:    said(all, "agent_id"),
-		Receiver: said(all, "receiving_agent_id"),
-		Project:  said(all, "project"),
-		Version:  said(all, "version"),
+func sourceOf(p *restore.Plan, all []claims) Source {
+	s := Source{
+		Title:    claimed(all, "title"),
+		Parent:   claimed(all, "parent_savepoint_id"),
+		Agent:    claimed(all, "agent_id"),
+		Receiver: claimed(all, "receiving_agent_id"),
+		Project:  claimed(all, "project"),
+		Version:  claimed(all, "version"),
 		Date:     dateText(p),
-		Status:   said(all, "artifact_status"),
-		Transfer: said(all, "transfer_mode"),
-		Privacy:  said(all, "privacy_level"),
+		Status:   claimed(all, "artifact_status"),
+		Transfer: claimed(all, "transfer_mode"),
+		Privacy:  claimed(all, "privacy_level"),
 	}
 	return s
 }

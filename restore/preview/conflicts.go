@@ -30,25 +30,26 @@ func (d *deciding) conflictsOf() {
 	)
 	for n := range d.conflicts {
 		c := &d.conflicts[n]
-		c.ID, c.Decision, c.Items = conflictID(n+1), pending, []string{}
-		for _, number := range c.items {
-			c.Items = append(c.Items, itemID(number))
+		c.ID, c.Decision, c.Items = ConflictID(n+1), Undecided, []string{}
+		for _, number := range c.Numbers {
+			c.Items = append(c.Items, ItemID(number))
 		}
-		if c.diverged {
+		if c.Diverged {
 			c.Resolution = c.resolution()
 		}
 	}
 }
 
-func conflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
+// ConflictID returns the ID of a conflict.
+func ConflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
 
-// thenTrust ends a resolution where the item is the validator. A summary has the whole command instead.
-const thenTrust = ", then spectrum trust add it"
+// ThenTrust ends a resolution where the item is the validator. A summary has the whole command instead.
+const ThenTrust = ", then spectrum trust add it"
 
 // authority lists the validators without a decision: one conflict each, in the order of the
 // chain.
-func (d *deciding) authority() []conflict {
-	var conflicts []conflict
+func (d *deciding) authority() []Conflict {
+	var conflicts []Conflict
 	known := map[string]bool{}
 	for run := range d.plan.Runs() {
 		id := run.Bundle().ValidatorID()
@@ -56,14 +57,14 @@ func (d *deciding) authority() []conflict {
 			continue
 		}
 		known[id] = true
-		conflicts = append(conflicts, conflict{
-			Type:       authorityConflict,
+		conflicts = append(conflicts, Conflict{
+			Type:       AuthorityConflict,
 			Path:       id,
 			Current:    "no validator is pinned",
 			Claim:      "this validator has accepted the candidate",
-			Authority:  "a valid signature says who signed, and not that the operator trusts him",
-			Risk:       "whoever has any key can make a candidate that verifies",
-			Resolution: "compare this validator_id with the one you expect" + thenTrust,
+			Authority:  "a valid signature identifies the signer; it does not mean that the operator trusts it",
+			Risk:       "anyone with any key can make a candidate that verifies",
+			Resolution: "compare this validator_id with the one you expect" + ThenTrust,
 		})
 	}
 	return conflicts
@@ -72,8 +73,8 @@ func (d *deciding) authority() []conflict {
 // foreign lists what other users can rename on the way to the restore root, the root
 // itself included, in the order in which the way passes them: one conflict for each user or
 // group, with all the names that he can rename. Path is the first of them.
-func (d *deciding) foreign() []conflict {
-	var conflicts []conflict
+func (d *deciding) foreign() []Conflict {
+	var conflicts []Conflict
 	by := map[string]int{}
 	for _, l := range d.found.way.Loose {
 		if at, known := by[l.By]; known {
@@ -81,15 +82,15 @@ func (d *deciding) foreign() []conflict {
 			continue
 		}
 		by[l.By] = len(conflicts)
-		conflicts = append(conflicts, conflict{
-			Type:       authorityConflict,
+		conflicts = append(conflicts, Conflict{
+			Type:       AuthorityConflict,
 			Path:       strings.ToValidUTF8(l.Path, "\uFFFD"), // Current has it in full
 			Current:    l.String(),
 			Claim:      fmt.Sprintf("the restore would go to %q, which belongs to user %d", d.found.way.Real, d.found.root.UID),
-			Authority:  "an approval is for one directory, and another user can put a different one in its place",
-			Risk:       "what is restored can be moved away, and what is restored, rolled back or recovered here later can be elsewhere",
-			Resolution: "name a restore root that only root and you can rename; or look at who that user is, and acknowledge this conflict in the statement by its number",
-			byName:     true,
+			Authority:  "an approval is for one directory, and another user can replace that directory",
+			Risk:       "restored files can be moved away, and later restores, rollbacks or recoveries here can hit another directory",
+			Resolution: "choose a restore root that only root and you can rename; or check who that user is, and acknowledge this conflict by its number in the statement",
+			ByName:     true,
 		})
 	}
 	return conflicts
@@ -97,7 +98,7 @@ func (d *deciding) foreign() []conflict {
 
 // laws lists what SPECTRUM-02 and SPECTRUM-03 have against a candidate that
 // SPECTRUM-05 accepts.
-func (d *deciding) laws() []conflict {
+func (d *deciding) laws() []Conflict {
 	var bundles []*verify.Bundle
 	names := map[string]string{}
 	dated := map[string]bool{}
@@ -106,12 +107,12 @@ func (d *deciding) laws() []conflict {
 		names[run.Bundle().RunID()] = RunText(run.Bundle())
 		dated[run.Bundle().RunID()] = !run.Bundle().Completed().IsZero()
 	}
-	var conflicts []conflict
+	var conflicts []Conflict
 	for _, found := range verify.Findings(bundles) {
-		c := conflict{Path: found.RunID, Claim: names[found.RunID] + ": " + found.Message}
+		c := Conflict{Path: found.RunID, Claim: names[found.RunID] + ": " + found.Message}
 		switch found.Code {
 		case verify.ChainOrderViolation:
-			c.Type = timingConflict
+			c.Type = TimingConflict
 			c.Current = "a chain's runs were completed one after the other"
 			c.Authority = "SPECTRUM-03 decides on order: " + string(found.Code)
 			c.Risk = "a later state may be replaced by an earlier one"
@@ -121,38 +122,38 @@ func (d *deciding) laws() []conflict {
 				c.Resolution = "have the run sealed again with a date that can be read, or acknowledge that its date is not known"
 			}
 		case verify.InvalidChainReference:
-			c.Type = sourceConflict
+			c.Type = SourceConflict
 			c.Current = "an input is an output of the same run or of an earlier one"
 			c.Authority = "SPECTRUM-03 decides on references: " + string(found.Code)
-			c.Risk = "the run was made from something that is not part of the candidate"
+			c.Risk = "the run has inputs that are not part of the candidate"
 			c.Resolution = "restore the chain that the input comes from, or acknowledge that it is not known"
 		default:
-			c.Type = versionConflict
+			c.Type = VersionConflict
 			c.Current = "validators of the versions 1.0.0, 1.0.1 and 1.1.0 are supported"
 			c.Authority = "SPECTRUM-02 decides on validators: " + string(found.Code)
 			c.Risk = "the bundle may follow rules that are not known here"
-			c.Resolution = "have it sealed again by a supported validator"
+			c.Resolution = "ask for a run sealed by a supported validator"
 		}
 		conflicts = append(conflicts, c)
 	}
 	return conflicts
 }
 
-// scopes lists the scopes that were asked for and that nothing is in. The
-// default ones are not asked for by anybody.
-func (d *deciding) scopes() []conflict {
-	var conflicts []conflict
+// scopes lists the requested scopes that have no item. The default ones do not
+// count as requested.
+func (d *deciding) scopes() []Conflict {
+	var conflicts []Conflict
 	for _, asked := range d.request.Asked.Scopes {
-		if slices.ContainsFunc(d.items, func(i item) bool { return i.Scope == asked }) {
+		if slices.ContainsFunc(d.items, func(i Item) bool { return i.Scope == asked }) {
 			continue
 		}
-		conflicts = append(conflicts, conflict{
-			Type:       scopeConflict,
+		conflicts = append(conflicts, Conflict{
+			Type:       ScopeConflict,
 			Path:       string(asked),
 			Current:    "the operator asks for this scope",
 			Claim:      "the candidate has nothing in it",
-			Authority:  "the operator says what is wanted, the signer what is there",
-			Risk:       "what is wanted is not restored",
+			Authority:  "the operator decides what is wanted, the signer declares what is there",
+			Risk:       "requested items are not restored",
 			Resolution: "look at constraints.restore_scopes in the candidate's TASK_SPEC.json, or do not ask for it",
 		})
 	}
@@ -161,24 +162,24 @@ func (d *deciding) scopes() []conflict {
 
 // identity reports, once for each run, an identity layer of another agent. One that was not
 // requested blocks nothing.
-func (d *deciding) identity() []conflict {
+func (d *deciding) identity() []Conflict {
 	if !slices.Contains(d.request.Asked.Scopes, scope.SameAgentIdentityLayer) {
 		return nil
 	}
-	var conflicts []conflict
+	var conflicts []Conflict
 	for n, run := range d.runs {
-		items := d.ofRun(n, func(i *item) bool { return i.Label == nontransferable })
+		items := d.ofRun(n, func(i *Item) bool { return i.Label == Nontransferable })
 		if len(items) == 0 {
 			continue
 		}
-		conflicts = append(conflicts, conflict{
-			Type:       identityConflict,
+		conflicts = append(conflicts, Conflict{
+			Type:       IdentityConflict,
 			Path:       run,
 			Current:    "the operator's agent is " + agentText(d.request.Asked.Agent, "not named"),
 			Claim:      "the identity layer is that of " + agentText(d.claims[n].text["agent_id"], "an agent that is not named"),
 			Authority:  "an identity layer is restored for the same agent only (protocol section 6)",
 			Risk:       "one agent would take over the role of another",
-			Resolution: "leave it out, which is what is proposed; what is another agent's is absorbed, not restored (protocol section 6)",
+			Resolution: "leave it out, as proposed; items of another agent are absorbed, not restored (protocol section 6)",
 		})
 	}
 	return conflicts
@@ -191,43 +192,43 @@ func agentText(agent, unnamed string) string {
 	return strconv.Quote(agent)
 }
 
-// staleness says that the active savepoint is of a later candidate, or may be, and that a
+// staleness reports that the active savepoint is of a later candidate, or may be, and that a
 // candidate is dated in the future.
-func (d *deciding) staleness() []conflict {
+func (d *deciding) staleness() []Conflict {
 	completed, _ := completedOf(d.plan)
-	var conflicts []conflict
+	var conflicts []Conflict
 	if d.future {
-		conflicts = append(conflicts, conflict{
-			Type:       timingConflict,
+		conflicts = append(conflicts, Conflict{
+			Type:       TimingConflict,
 			Path:       SourceID(d.plan),
-			Current:    "it is not that late yet",
+			Current:    "that time is in the future",
 			Claim:      "this candidate was completed in the future, at " + timeText(completed),
-			Authority:  "the clock of this machine outranks what the signer says of the time",
+			Authority:  "the clock of this machine takes precedence over the signer's time",
 			Risk:       "its date does not say whether it is older than what is there",
-			Resolution: "find out which clock is wrong; have the run sealed again, or acknowledge that its date is not known",
+			Resolution: "find out which clock is wrong; have the run sealed again, or acknowledge that its date is unknown",
 		})
 	}
 	if d.unsure {
-		conflicts = append(conflicts, conflict{
-			Type:       staleContext,
+		conflicts = append(conflicts, Conflict{
+			Type:       StaleContext,
 			Path:       d.request.Current.ID,
 			Current:    "the active savepoint is of a candidate that was completed at " + knownTime(d.request.Current.Completed),
 			Claim:      "this candidate was completed at " + dateText(d.plan),
 			Authority:  "current state outranks the restore candidate",
-			Risk:       "whether this is older is not known: what was decided since may be reverted",
+			Risk:       "it is unknown whether this is older: later decisions may be reverted",
 			Resolution: "restore a candidate with a date, or acknowledge that this state is wanted",
 		})
 	}
 	if !d.stale {
 		return conflicts
 	}
-	return append(conflicts, conflict{
-		Type:       staleContext,
+	return append(conflicts, Conflict{
+		Type:       StaleContext,
 		Path:       d.request.Current.ID,
 		Current:    "the active savepoint is of a candidate that was completed at " + timeText(d.request.Current.Completed),
 		Claim:      "this candidate was completed at " + timeText(completed),
 		Authority:  "current state outranks the restore candidate",
-		Risk:       "what was decided since would be reverted",
+		Risk:       "later decisions would be reverted",
 		Resolution: "restore a later candidate, or acknowledge that an earlier state is wanted",
 	})
 }
@@ -253,33 +254,33 @@ func dateText(p *restore.Plan) string {
 	if latest.IsZero() || undated == 0 {
 		return knownTime(latest)
 	}
-	return fmt.Sprintf("%s, and %s without a date", timeText(latest), count(undated, "run"))
+	return fmt.Sprintf("%s, and %s without a date", timeText(latest), Count(undated, "run"))
 }
 
 func knownTime(t time.Time) string {
 	if t.IsZero() {
-		return unknown
+		return Unknown
 	}
 	return timeText(t)
 }
 
-// targets lists what stands where proposed items would go, and the result
+// targets lists the entries where proposed items would go, and the result
 // artifacts.
-func (d *deciding) targets() []conflict {
+func (d *deciding) targets() []Conflict {
 	byPath := map[string]int{}
 	for n := range d.items {
 		if d.lists[n] == proposed {
 			byPath[d.items[n].Path] = n + 1
 		}
 	}
-	var conflicts []conflict
+	var conflicts []Conflict
 	for _, found := range d.restore.Conflicts() {
 		number, isItem := byPath[found.Path]
 		if !isItem && !isResult(found.Path) {
 			continue
 		}
-		c := conflict{
-			Type:       stateConflict,
+		c := Conflict{
+			Type:       StateConflict,
 			Path:       found.Path,
 			Current:    found.State,
 			Claim:      "the restore would create this path",
@@ -300,15 +301,15 @@ func (d *deciding) targets() []conflict {
 			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
 			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"
 		}
-		if isItem && d.items[number-1].removed {
+		if isItem && d.items[number-1].Removed {
 			c.Claim = "the change set removes this path"
 			c.Risk = "it is not removed: the commit will be refused with " + string(found.Failure().Code)
 		}
 		if isItem {
-			c.items = []int{number}
-			if d.items[number-1].Class == identical {
+			c.Numbers = []int{number}
+			if d.items[number-1].Class == Identical {
 				c.Current += ", the same byte for byte"
-				c.Resolution = "leave " + itemID(number) + " out: the same is there already; or preview again with --replace, which leaves that as it is"
+				c.Resolution = "leave " + ItemID(number) + " out: the file is already identical; or preview again with --replace, which keeps it"
 			}
 		}
 		conflicts = append(conflicts, c)
@@ -333,25 +334,25 @@ func (d *deciding) isReplaceable(found restore.Conflict) bool {
 func isResult(path string) bool { return path == restore.ManifestName || path == restore.ReportName }
 
 // secrets lists the restricted items that are proposed.
-func (d *deciding) secrets() []conflict {
-	var conflicts []conflict
+func (d *deciding) secrets() []Conflict {
+	var conflicts []Conflict
 	for n := range d.items {
 		i := &d.items[n]
 		if !d.mayHoldSecret(i) {
 			continue
 		}
-		c := conflict{
-			Type:       privacyConflict,
+		c := Conflict{
+			Type:       PrivacyConflict,
 			Path:       i.Path,
-			items:      []int{i.number},
+			Numbers:    []int{i.Number},
 			Current:    "restricted context is not restored unless an operator wants it",
 			Claim:      orElse(i.Reason, "the signer declares it restricted_context"),
 			Authority:  "the operator's approval is needed (protocol section 5)",
-			Risk:       "whoever may read the restore root may read a secret",
-			Resolution: "leave it out, or see who may read " + strconv.Quote(d.request.Origin.RestoreRoot),
+			Risk:       "users who can read the restore root can read a secret",
+			Resolution: "leave it out, or check who can read " + strconv.Quote(d.request.Origin.RestoreRoot),
 		}
 		if found, ok := d.request.Privacy.Match(i.path); ok && found.Operator {
-			c.Type = preferenceConflict
+			c.Type = PreferenceConflict
 			c.Authority = "it is on the operator's own list of restricted names"
 		}
 		conflicts = append(conflicts, c)
@@ -368,8 +369,8 @@ func orElse(text, other string) string {
 
 // ofRun are the numbers of the items of one run that fit. The items of a run stand
 // together, in the order of the runs.
-func (d *deciding) ofRun(run int, fits func(*item) bool) []int {
-	from, _ := slices.BinarySearchFunc(d.items, run, func(i item, run int) int { return i.run - run })
+func (d *deciding) ofRun(run int, fits func(*Item) bool) []int {
+	from, _ := slices.BinarySearchFunc(d.items, run, func(i Item, run int) int { return i.run - run })
 	var numbers []int
 	for n := from; n < len(d.items) && d.items[n].run == run; n++ {
 		if fits(&d.items[n]) {
@@ -380,7 +381,7 @@ func (d *deciding) ofRun(run int, fits func(*item) bool) []int {
 }
 
 // numbers are the numbers of the items that fit.
-func (d *deciding) numbers(fits func(*item) bool) []int {
+func (d *deciding) numbers(fits func(*Item) bool) []int {
 	var numbers []int
 	for n := range d.items {
 		if fits(&d.items[n]) {

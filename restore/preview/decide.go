@@ -27,9 +27,9 @@ type deciding struct {
 	future     bool     // the candidate says that it was completed after now
 	undeclared []string // paths of secrets that the signer has declared something else
 
-	items     []item // all, in order of number
+	items     []Item // all, in order of number
 	lists     []list // where each of them is
-	conflicts []conflict
+	conflicts []Conflict
 }
 
 // ErrDecision says that what the operator has decided does not fit the preview.
@@ -77,7 +77,7 @@ func (d *deciding) takeDecisions() error {
 		}
 		verdict := d.request.Asked.Decisions[id]
 		if ofDivergence := verdict == Replace || verdict == Keep; ofDivergence {
-			if !d.conflicts[n].diverged {
+			if !d.conflicts[n].Diverged {
 				return fmt.Errorf("%w: %s is not about a file that has diverged, so it cannot be %q", ErrDecision, id, verdict)
 			}
 			d.decideDivergence(&d.conflicts[n], verdict)
@@ -86,10 +86,10 @@ func (d *deciding) takeDecisions() error {
 		switch {
 		case !slices.Contains(statement.Verdicts(), verdict):
 			return fmt.Errorf("%w: %s cannot be %q", ErrDecision, id, verdict)
-		case d.conflicts[n].byName:
+		case d.conflicts[n].ByName:
 			return fmt.Errorf("%w: %s is acknowledged by the statement only", ErrDecision, id)
-		case verdict == statement.Rejected && len(d.conflicts[n].items) == 0:
-			return fmt.Errorf("%w: %s is about no single item that could be left out; to restore nothing, approve nothing", ErrDecision, id)
+		case verdict == statement.Rejected && len(d.conflicts[n].Numbers) == 0:
+			return fmt.Errorf("%w: %s concerns no single item that could be left out; to restore nothing, do not approve", ErrDecision, id)
 		}
 		d.conflicts[n].Decision = string(verdict)
 		d.reject(&d.conflicts[n])
@@ -99,11 +99,11 @@ func (d *deciding) takeDecisions() error {
 
 // touches reports whether a conflict is about one of these items, which are sorted, or about
 // the whole candidate. A result artifact blocks every restore.
-func (c *conflict) touches(items []int) bool {
-	if len(c.items) == 0 {
+func (c *Conflict) touches(items []int) bool {
+	if len(c.Numbers) == 0 {
 		return true
 	}
-	return slices.ContainsFunc(c.items, func(n int) bool {
+	return slices.ContainsFunc(c.Numbers, func(n int) bool {
 		_, ok := slices.BinarySearch(items, n)
 		return ok
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -20,7 +21,8 @@ type Part struct {
 	// Constraints are those of the derived TASK_SPEC.json: which bundle, which
 	// preview and which approval it is derived from.
 	Constraints map[string]any
-	Changes     []byte // the content of [bundle.ChangesFile]; nil where the candidate is no change set
+	Changes     []byte            // the content of [bundle.ChangesFile]; nil where the candidate is no change set
+	Blocks      *blocktable.Table // of the outputs; nil where the run has none
 }
 
 // Parts is what is approved, run by run, in chain order. A run of which nothing
@@ -32,20 +34,20 @@ func (a *Approval) Parts() ([]Part, error) {
 	for run := range a.preview.restore.Plan().Runs() {
 		at++
 		p := Part{RunID: run.Bundle().RunID(), Text: RunText(run.Bundle()), Constraints: a.derivedFrom(run)}
-		var items []*item
+		var items []*Item
 		for next < len(a.items) && a.preview.decided.items[a.items[next]-1].run == at {
 			i := &a.preview.decided.items[a.items[next]-1]
-			if !i.removed {
+			if !i.Removed {
 				p.Outputs = append(p.Outputs, known(i.output.Path(), i.output))
 			}
 			items = append(items, i)
 			next++
 		}
-		a.inherit(p.Constraints, items, func(i *item) string { return i.path })
+		a.inherit(p.Constraints, items, func(i *Item) string { return i.path })
 		if len(p.Outputs) == 0 {
 			continue
 		}
-		if err := p.addChanges(run, items); err != nil {
+		if err := p.addSigned(run, items); err != nil {
 			return nil, err
 		}
 		parts = append(parts, p)
@@ -53,21 +55,30 @@ func (a *Approval) Parts() ([]Part, error) {
 	return parts, nil
 }
 
-// addChanges adds what the change set of a run says of these items (D22).
-func (p *Part) addChanges(run *restore.Run, items []*item) error {
-	all := run.Changes()
-	if all == nil {
-		return nil
-	}
+// addSigned adds what the change set and the block table of a run say of these items (D22, D35).
+func (p *Part) addSigned(run *restore.Run, items []*Item) error {
 	named := map[string]bool{}
 	for _, i := range items {
 		named[i.path] = true
 	}
-	part, err := all.Only(func(path string) bool { return named[path] })
-	if err != nil {
-		return fmt.Errorf("the part of %s that is approved: %w", bundle.ChangesFile, err)
+	if all := run.Changes(); all != nil {
+		part, err := all.Only(func(path string) bool { return named[path] })
+		if err != nil {
+			return fmt.Errorf("the part of %s that is approved: %w", bundle.ChangesFile, err)
+		}
+		p.Changes, p.Constraints[bundle.ChangesMember] = part.Bytes(), part.Claim()
 	}
-	p.Changes, p.Constraints[bundle.ChangesMember] = part.Bytes(), part.Claim()
+	table, err := run.Bundle().Blocks()
+	if err != nil || table == nil {
+		return err
+	}
+	var keep []bool
+	for o := range run.Bundle().Outputs() {
+		keep = append(keep, named[o.Path().String()])
+	}
+	if p.Blocks, err = table.Only(func(i int) bool { return keep[i] }); err != nil {
+		return fmt.Errorf("the part of %s that is approved: %w", bundle.BlocksFile, err)
+	}
 	return nil
 }
 
@@ -82,7 +93,7 @@ func (a *Approval) derivedFrom(run *restore.Run) map[string]any {
 // inherit adds what the signer, and the review of names, have said of items: what
 // was protected stays so wherever it goes on from here. Scopes that are restored by
 // default are not worth their room.
-func (a *Approval) inherit(constraints map[string]any, items []*item, path func(*item) string) {
+func (a *Approval) inherit(constraints map[string]any, items []*Item, path func(*Item) string) {
 	scopes := map[string]string{}
 	said := map[string]map[string]bool{} // by member: what the items' runs say
 	for _, i := range items {
@@ -123,13 +134,13 @@ var inherited = []string{"agent_id", "artifact_status", "privacy_level", "projec
 // its files are, by their paths beneath the restore root.
 func (a *Approved) Claims() map[string]any {
 	constraints := map[string]any{}
-	var items []*item
+	var items []*Item
 	for _, n := range a.approval.items {
-		if i := &a.approval.preview.decided.items[n-1]; !i.removed {
+		if i := &a.approval.preview.decided.items[n-1]; !i.Removed {
 			items = append(items, i)
 		}
 	}
-	a.approval.inherit(constraints, items, func(i *item) string { return i.Path })
+	a.approval.inherit(constraints, items, func(i *Item) string { return i.Path })
 	return constraints
 }
 

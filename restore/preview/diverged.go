@@ -15,41 +15,41 @@ const (
 	Keep    statement.Verdict = "keep"
 )
 
-// isDiverged reports whether something else is at the target of an item than the change set
+// IsDiverged reports whether something else is at the target of an item than the change set
 // started from, and the operator has not said that it is restored all the same.
-func (i *item) isDiverged() bool { return i.Class == diverged }
+func (i *Item) IsDiverged() bool { return i.Class == Diverged }
 
 // diverges takes an item, which is as it would be if the operator said so, off what is proposed.
-func (i *item) diverges(d restore.Divergence) {
+func (i *Item) diverges(d restore.Divergence) {
 	i.overruled, i.diverged = i.Class, d.State
-	i.Class, i.free = diverged, false
+	i.Class, i.free = Diverged, false
 }
 
 // divergences lists the items that have diverged.
-func (d *deciding) divergences() []conflict {
-	var conflicts []conflict
+func (d *deciding) divergences() []Conflict {
+	var conflicts []Conflict
 	for n := range d.items {
 		i := &d.items[n]
-		if !i.isDiverged() || d.lists[n] != unwanted || i.Label != inConflict {
+		if !i.IsDiverged() || d.lists[n] != unwanted || i.Label != InConflict {
 			continue
 		}
 		claim := "the change set makes this file, and started from another content than is there"
-		risk := "what was changed here since would be displaced; a rollback brings it back"
+		risk := "later changes here would be displaced; a rollback brings it back"
 		switch {
-		case i.removed:
+		case i.Removed:
 			claim = "the change set removes this file, and started from another content than is there"
 		case i.Before == nil:
-			claim, risk = "the change set changes this file", "what was removed here since would be there again"
+			claim, risk = "the change set changes this file", "files removed here later would exist again"
 		}
-		conflicts = append(conflicts, conflict{
-			Type:      stateConflict,
+		conflicts = append(conflicts, Conflict{
+			Type:      StateConflict,
 			Path:      i.Path,
-			items:     []int{i.number},
+			Numbers:   []int{i.Number},
 			Current:   i.diverged,
 			Claim:     claim,
 			Authority: "current state outranks the restore candidate",
 			Risk:      risk,
-			diverged:  true,
+			Diverged:  true,
 		})
 	}
 	return conflicts
@@ -57,31 +57,31 @@ func (d *deciding) divergences() []conflict {
 
 // resolution says how a conflict with a file that has diverged is decided, in what a summary
 // shows of a row on 80 columns.
-func (c *conflict) resolution() string {
+func (c *Conflict) resolution() string {
 	return fmt.Sprintf("preview with --decide %s=replace or =keep", c.ID)
 }
 
 // decideDivergence enters what was decided on a file that has diverged.
-func (d *deciding) decideDivergence(c *conflict, verdict statement.Verdict) {
+func (d *deciding) decideDivergence(c *Conflict, verdict statement.Verdict) {
 	c.Decision, c.Resolution = string(verdict), "decided: "+string(verdict)
 	if verdict == Replace {
 		d.overrule(c)
 		return
 	}
-	for _, number := range c.items {
+	for _, number := range c.Numbers {
 		i := &d.items[number-1]
-		i.Label, i.Reason = operatorRejected, joined(c.ID+": what is there is kept", i.Reason)
+		i.Label, i.Reason = OperatorRejected, joined(c.ID+": what is there is kept", i.Reason)
 	}
 }
 
 // overrule proposes the item of a conflict although it has diverged.
-func (d *deciding) overrule(c *conflict) {
-	for _, number := range c.items {
+func (d *deciding) overrule(c *Conflict) {
+	for _, number := range c.Numbers {
 		i := &d.items[number-1]
 		i.Class, i.free = i.overruled, true
 		where, name, why := d.place(i)
-		if where == proposed && name == restoreActive {
-			name = needsConfirmation
+		if where == proposed && name == RestoreActive {
+			name = NeedsConfirmation
 		}
 		d.lists[number-1], i.Label = where, name
 		i.Reason = joined(why, fmt.Sprintf("%s: it is not what the change started from, which was %s", c.ID, overruledText))
@@ -93,16 +93,6 @@ const overruledText = "overruled with --decide"
 
 // mayHoldSecret reports whether an item of restricted context is proposed, or would be if the
 // operator said so.
-func (d *deciding) mayHoldSecret(i *item) bool {
-	return i.Scope == scope.RestrictedContext && (d.proposes(i) || i.isDiverged() && i.Label == inConflict)
-}
-
-// undecidedDivergences counts the items that have diverged and on which nothing was decided.
-func (p *Preview) undecidedDivergences() (n int) {
-	for _, c := range p.block.Conflicts {
-		if c.diverged && c.Decision == pending {
-			n++
-		}
-	}
-	return n
+func (d *deciding) mayHoldSecret(i *Item) bool {
+	return i.Scope == scope.RestrictedContext && (d.proposes(i) || i.IsDiverged() && i.Label == InConflict)
 }

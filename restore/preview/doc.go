@@ -24,10 +24,9 @@
 //     was shown, or, when a part is approved, one of a derived candidate that
 //     consists of exactly that part (decision D13). Only it makes an [Approved],
 //     and the preview is used up by it;
-//  6. [Approved.Outcome] is the Restore Commit Report (section 11).
+//  6. [Approved.Outcome] is what the Restore Commit Report (section 11) says.
 //
-// [Preview.WriteReport] shows the block as Markdown, the ten sections of section
-// 8; [Preview.WritePage] as a web page.
+// [Preview.Shown] is a copy of all of that for package report, which writes it for people.
 //
 // # Trust and promise
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -24,6 +25,7 @@ type Draft struct {
 	Plan      []string // what it approves, in sentences
 	Items     []int    // that it approves
 	Open      []int    // conflicts that have yet to be decided
+	Taken     []int    // conflicts that it acknowledges without their numbers (decision D24)
 	Why       error    // why the statement cannot be given yet; nil: it can
 }
 
@@ -32,36 +34,42 @@ func (p *Preview) Chosen() []int {
 	if p.block.Approval.Statement == "" {
 		return nil
 	}
-	return p.decided.recommendedPlan().restores
+	return p.decided.recommendedSelection().restores
 }
 
 // Draft composes the statement for a choice. It is held against the preview as a commit does, and
 // approves what was chosen to the item.
 func (p *Preview) Draft(c Choice) Draft {
 	d := p.decided
-	chosen := p.planOf(c)
+	chosen := p.selectionOf(c)
 	p.carry(&chosen)
 	var draft Draft
 	switch {
 	case len(p.held) > 0:
 		draft.Why = errors.New("the candidate is in quarantine: it cannot be approved until a person has released it")
 		return draft
-	case p.block.Approval.Statement == "" && (d.noRoomForResult() || len(d.exactPlan().restores) == 0):
-		draft.Why = errors.New(d.planText(d.recommendedPlan()))
+	case p.block.Approval.Statement == "" && (d.noRoomForResult() || len(d.exactSelection().restores) == 0):
+		draft.Why = errors.New(d.planText(d.recommendedSelection()))
 		return draft
 	case len(chosen.restores) == 0:
-		draft.Why = errors.New("nothing is chosen, so there is nothing to approve")
+		draft.Why = errors.New("no item is chosen, so there is nothing to approve")
 		return draft
 	}
 	if draft.Statement = p.shortest(chosen, c); draft.Statement == "" {
-		draft.Why = errors.New("choose a file that is not removed, too: a bundle needs one")
+		draft.Why = errors.New("also choose a file that is not removed: a bundle needs one")
 		return draft
 	}
+	exactly := strings.HasPrefix(draft.Statement, Exactly)
 	for _, n := range d.undecided(chosen.restores) {
-		if c.Decisions[n] == "" {
+		switch {
+		case c.Decisions[n] != "":
+		case exactly && !d.conflicts[n-1].ByName:
+			draft.Taken = append(draft.Taken, n)
+		default:
 			draft.Open = append(draft.Open, n)
 		}
 	}
+	chosen.acknowledge = slices.Sorted(slices.Values(slices.Concat(chosen.acknowledge, draft.Taken)))
 	draft.Items, draft.Plan = chosen.restores, []string{d.planText(chosen)}
 	if part := d.partText(chosen); part != "" {
 		draft.Plan = append(draft.Plan, part)
@@ -72,10 +80,10 @@ func (p *Preview) Draft(c Choice) Draft {
 	return draft
 }
 
-// planOf is what a choice comes to.
-func (p *Preview) planOf(c Choice) plan {
+// selectionOf is what a choice comes to.
+func (p *Preview) selectionOf(c Choice) selection {
 	d := p.decided
-	var chosen plan
+	var chosen selection
 	in := make([]bool, len(d.items)+1) // by number
 	for _, n := range c.Items {
 		in[n] = true
@@ -84,7 +92,7 @@ func (p *Preview) planOf(c Choice) plan {
 		switch c.Decisions[n] {
 		case statement.Rejected:
 			chosen.reject = append(chosen.reject, n)
-			for _, number := range d.conflicts[n-1].items {
+			for _, number := range d.conflicts[n-1].Numbers {
 				in[number] = false
 			}
 		case statement.Acknowledged:
@@ -95,14 +103,14 @@ func (p *Preview) planOf(c Choice) plan {
 		i := &d.items[n]
 		switch {
 		case d.lists[n] != proposed:
-		case in[i.number]:
-			chosen.restores = append(chosen.restores, i.number)
-		case !i.isFree():
-			chosen.taken = append(chosen.taken, i.number)
+		case in[i.Number]:
+			chosen.restores = append(chosen.restores, i.Number)
+		case !i.IsFree():
+			chosen.taken = append(chosen.taken, i.Number)
 		case i.Scope == scope.RestrictedContext:
-			chosen.secrets = append(chosen.secrets, i.number)
+			chosen.secrets = append(chosen.secrets, i.Number)
 		default:
-			chosen.dropped = append(chosen.dropped, i.number)
+			chosen.dropped = append(chosen.dropped, i.Number)
 		}
 	}
 	return chosen
@@ -110,13 +118,13 @@ func (p *Preview) planOf(c Choice) plan {
 
 // carry adds to a plan that only removes an item that stays as it is, as an approval does: a bundle
 // needs an output.
-func (p *Preview) carry(chosen *plan) {
+func (p *Preview) carry(chosen *selection) {
 	all := p.decided.items
-	if slices.ContainsFunc(chosen.restores, func(n int) bool { return !all[n-1].removed }) {
+	if slices.ContainsFunc(chosen.restores, func(n int) bool { return !all[n-1].Removed }) {
 		return
 	}
 	for at, n := range chosen.dropped {
-		if i := &all[n-1]; len(chosen.restores) > 0 && !i.removed && i.Class == identical {
+		if i := &all[n-1]; len(chosen.restores) > 0 && !i.Removed && i.Class == Identical {
 			chosen.dropped = slices.Delete(chosen.dropped, at, at+1)
 			to, _ := slices.BinarySearch(chosen.restores, n)
 			chosen.restores = slices.Insert(chosen.restores, to, n)
@@ -127,7 +135,7 @@ func (p *Preview) carry(chosen *plan) {
 
 // shortest is the statement for a plan that names its items, or, where that is long, its scopes;
 // "" for none.
-func (p *Preview) shortest(chosen plan, c Choice) string {
+func (p *Preview) shortest(chosen selection, c Choice) string {
 	d := p.decided
 	clauses := ""
 	for _, verb := range []struct {
@@ -144,12 +152,12 @@ func (p *Preview) shortest(chosen plan, c Choice) string {
 			clauses += " " + verb.word + " " + statement.FormatConflicts(numbers) + "."
 		}
 	}
-	if len(chosen.reject) == 0 && slices.Equal(chosen.restores, d.exactPlan().restores) {
+	if len(chosen.reject) == 0 && slices.Equal(chosen.restores, d.exactSelection().restores) {
 		if text := Exactly + clauses; p.approves(text, chosen) {
 			return text
 		}
 	}
-	restricted := d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext })
+	restricted := d.numbers(func(i *Item) bool { return i.Scope == scope.RestrictedContext })
 	best := "Approved: restore items " + statement.FormatItemsAlone(chosen.restores, restricted) + " only." + clauses
 	if !p.approves(best, chosen) {
 		best = ""
@@ -169,7 +177,7 @@ func (p *Preview) shortest(chosen plan, c Choice) string {
 
 // approves reports whether a statement approves the items of a plan, and no others, once all
 // conflicts are decided.
-func (p *Preview) approves(text string, chosen plan) bool {
+func (p *Preview) approves(text string, chosen selection) bool {
 	said, err := statement.Parse(text)
 	if err != nil {
 		return false

@@ -4,38 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
-	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"pgregory.net/rapid"
 )
 
-// mixed is a preview with all kinds of items: free, in the way, of several scopes, restricted, not
-// proposed.
-func mixed(t testing.TB) *preview.Preview {
-	s := bareScene(t)
-	files := map[string]string{".env": "SECRET=1", "z/.env": "SECRET=2", "taken": "new", "assumed": "x"}
-	for n := range 12 {
-		files[fmt.Sprintf("notes/n%02d", n)] = "note"
-		files[fmt.Sprintf("src/f%02d", n)] = "source"
-	}
-	s.add("run-1", files)
-	s.claim(map[string]any{"restore_scopes": map[string]any{"notes/": "decisions", "assumed": "assumptions"}})
-	s.asked.Scopes = []scope.Scope{scope.ProjectState, scope.Decisions, scope.OpenQuestions, scope.RestrictedContext}
-	must(t, os.WriteFile(filepath.Join(s.root, "taken"), []byte("old"), 0o644))
-	return s.preview()
-}
-
 // TestDraft: whatever is chosen and decided, a draft approves exactly what is chosen of the items
 // that can be approved, and says so when something has yet to be decided.
 func TestDraft(t *testing.T) {
-	p := mixed(t)
-	over := p.Overview(0)
+	p := restoretest.Mixed(t)
+	over := report.Of(p).Overview(0)
 	record := kept(t, p)
 	rapid.Check(t, func(rt *rapid.T) {
 		c := preview.Choice{Decisions: map[int]statement.Verdict{}}
@@ -101,11 +85,14 @@ func TestDraft(t *testing.T) {
 // TestDraftBegins: the first choice is what the preview recommends, and with all conflicts
 // acknowledged it is approved as that.
 func TestDraftBegins(t *testing.T) {
-	for name, p := range map[string]*preview.Preview{"whole": newScene(t).preview(), "part": mixed(t)} {
+	for name, p := range map[string]*preview.Preview{"whole": newScene(t).Preview(), "part": restoretest.Mixed(t)} {
 		c := preview.Choice{Items: p.Chosen(), Decisions: map[int]statement.Verdict{}}
 		d := p.Draft(c)
-		if len(d.Open) == 0 || d.Why == nil {
-			t.Errorf("%s: nobody has decided anything: %+v", name, d)
+		if whole := name == "whole"; whole != (len(d.Open) == 0 && d.Why == nil && len(d.Taken) > 0) {
+			t.Errorf("%s: exactly what is proposed acknowledges its conflicts, a part does not: %+v", name, d)
+		}
+		if name == "whole" && (d.Statement != preview.Exactly || !strings.Contains(strings.Join(d.Plan, " "), "acknowledge C-001")) {
+			t.Errorf("%+v", d)
 		}
 		for _, n := range d.Open {
 			c.Decisions[n] = statement.Acknowledged
@@ -123,36 +110,10 @@ func TestDraftBegins(t *testing.T) {
 // TestDraftHeld: what is in quarantine has no statement.
 func TestDraftHeld(t *testing.T) {
 	s := newScene(t)
-	s.claim(map[string]any{"artifact_status": "deprecated"})
-	p := s.preview()
-	if d := p.Draft(preview.Choice{Items: []int{1, 2}}); d.Statement != "" || d.Why == nil || !p.Overview(0).Held {
+	s.Claim(map[string]any{"artifact_status": "deprecated"})
+	p := s.Preview()
+	if d := p.Draft(preview.Choice{Items: []int{1, 2}}); d.Statement != "" || d.Why == nil || !report.Of(p).Overview(0).Held {
 		t.Errorf("%+v", d)
-	}
-}
-
-// TestOverview: it has every item and every conflict, and each knows of the other.
-func TestOverview(t *testing.T) {
-	p := mixed(t)
-	v := p.Overview(1 << 30)
-	if v.ID != p.ID() || len(v.Items) != 28 || v.Word != "IN PART" || v.Grade != preview.Fair || !strings.Contains(fmt.Sprint(v.Facts), "free") {
-		t.Errorf("%+v", v)
-	}
-	fates := map[string]preview.Fate{".env": preview.Created, "taken": preview.Conflicting, "assumed": preview.LeftAside, "src/f00": preview.Created}
-	for n, i := range v.Items {
-		if want, ok := fates[i.Path]; i.Number != n+1 || ok && i.Fate != want || i.Free != (i.Fate == preview.Created) {
-			t.Errorf("%+v", i)
-		}
-		if i.Restricted != strings.HasSuffix(i.Path, ".env") {
-			t.Errorf("restricted: %+v", i)
-		}
-		for _, c := range i.Conflicts {
-			if !slices.Contains(v.Conflicts[c-1].Items, i.Number) {
-				t.Errorf("%s and %+v", i.ID, v.Conflicts[c-1])
-			}
-		}
-	}
-	if got := strings.Join(p.Summary(), "\n"); strings.Contains(got, "\x1b") || !strings.Contains(got, "signed by") {
-		t.Errorf("%q", got)
 	}
 }
 
@@ -164,16 +125,16 @@ func BenchmarkDraft(b *testing.B) {
 	for n := range 20_000 {
 		files[fmt.Sprintf("d%03d/f%05d", n%100, n)] = "x"
 		if n%10 == 0 {
-			must(b, os.MkdirAll(s.at(fmt.Sprintf("d%03d", n%100)), 0o755))
-			must(b, os.WriteFile(s.at(fmt.Sprintf("d%03d/f%05d", n%100, n)), []byte("y"), 0o644))
+			must(b, os.MkdirAll(s.At(fmt.Sprintf("d%03d", n%100)), 0o755))
+			must(b, os.WriteFile(s.At(fmt.Sprintf("d%03d/f%05d", n%100, n)), []byte("y"), 0o644))
 		}
 	}
-	s.add("run-1", files)
-	p := s.preview()
+	s.Add("run-1", files)
+	p := s.Preview()
 	chosen := p.Chosen()
 	b.Run("overview", func(b *testing.B) {
 		for b.Loop() {
-			p.Overview(0)
+			report.Of(p).Overview(0)
 			p.Chosen()
 		}
 	})
@@ -187,18 +148,5 @@ func BenchmarkDraft(b *testing.B) {
 				p.Draft(preview.Choice{Items: items})
 			}
 		})
-	}
-}
-
-// TestFates: each fate that a summary has is one of an overview.
-func TestFates(t *testing.T) {
-	words := []string{"blocked", "conflict", "diverged", "remove", "replace", "create", "identical", "left out"}
-	for f, want := range words {
-		if got := preview.Fate(f).String(); got != want {
-			t.Errorf("%d: %q, want %q", f, got, want)
-		}
-	}
-	if preview.Diverged.String() != "diverged" || preview.Removed.String() != "remove" || int(preview.LeftAside) != len(words)-1 {
-		t.Errorf("%d", preview.LeftAside)
 	}
 }

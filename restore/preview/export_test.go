@@ -15,9 +15,3 @@ func LineOf(t testing.TB, r *Record) []byte {
 	}
 	return line
 }
-
-// Undoing is what is said of how a commit can be undone.
-var Undoing = undoing
-
-// Text are words that are safe in Markdown.
-var Text = text

@@ -13,8 +13,8 @@ import (
 // what Keep has written, byte for byte, for this identity.
 func FuzzRecord(f *testing.F) {
 	s := bareScene(f)
-	s.add("run-1", map[string]string{"a": "alpha\n"})
-	p := s.preview()
+	s.Add("run-1", map[string]string{"a": "alpha\n"})
+	p := s.Preview()
 	good, id := keepOf(f, p), p.ID()
 	line, _, _ := bytes.Cut(good, []byte("\n"))
 	f.Add(line, true)

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -28,90 +30,147 @@ type change struct {
 // changes are everything that a preview's identity binds, one thing each.
 var changes = []change{
 	{"task", func(s *scene) {
-		s.runs[0].Edit(bundle.TaskSpec, func(f map[string]any) { f["task_id"] = "another" })
-		s.runs[0].Sign()
+		s.Runs[0].Edit(bundle.TaskSpec, func(f map[string]any) { f["task_id"] = "another" })
+		s.Runs[0].Sign()
 	}},
 	{"validator", func(s *scene) {
-		copy(s.runs[0].Seed[:], "another key, for other tests, too")
-		s.runs[0].Sign()
+		copy(s.Runs[0].Seed[:], "another key, for other tests, too")
+		s.Runs[0].Sign()
 	}},
 	{"content of an output", func(s *scene) {
 		s.Write("out/a.txt", "ALPHA\n")
-		s.runs[0].EditHashes(func(h map[string]any) { h["out/a.txt"] = bundletest.Hash("ALPHA\n") })
+		s.Runs[0].EditHashes(func(h map[string]any) { h["out/a.txt"] = bundletest.Hash("ALPHA\n") })
 	}},
 	{"an output more", func(s *scene) {
 		s.Write("out/c.txt", "gamma\n")
-		s.runs[0].EditHashes(func(h map[string]any) { h["out/c.txt"] = bundletest.Hash("gamma\n") })
+		s.Runs[0].EditHashes(func(h map[string]any) { h["out/c.txt"] = bundletest.Hash("gamma\n") })
 	}},
-	{"an output less", func(s *scene) { s.runs[0].EditHashes(func(h map[string]any) { delete(h, "out/b.txt") }) }},
+	{"an output less", func(s *scene) { s.Runs[0].EditHashes(func(h map[string]any) { delete(h, "out/b.txt") }) }},
 	{"an output's path", func(s *scene) {
 		s.Write("out/z.txt", "beta\n")
-		s.runs[0].EditHashes(func(h map[string]any) { h["out/z.txt"] = h["out/b.txt"]; delete(h, "out/b.txt") })
+		s.Runs[0].EditHashes(func(h map[string]any) { h["out/z.txt"] = h["out/b.txt"]; delete(h, "out/b.txt") })
 	}},
 	{"run id", func(s *scene) {
-		must(s.t, os.Rename(s.runs[0].Dir, s.runs[0].Dir+"-b"))
-		s.runs[0].Dir += "-b"
+		must(s.T, os.Rename(s.Runs[0].Dir, s.Runs[0].Dir+"-b"))
+		s.Runs[0].Dir += "-b"
 	}},
-	{"a run more", func(s *scene) { s.add("run-2", map[string]string{"x": "x"}) }},
+	{"a run more", func(s *scene) { s.Add("run-2", map[string]string{"x": "x"}) }},
 	{"a conflict", func(s *scene) {
-		must(s.t, os.Mkdir(s.at("out"), 0o755))
-		must(s.t, os.WriteFile(s.at("out/a.txt"), nil, 0o644))
+		must(s.T, os.Mkdir(s.At("out"), 0o755))
+		must(s.T, os.WriteFile(s.At("out/a.txt"), nil, 0o644))
 	}},
-	{"a result artifact in the way", func(s *scene) { must(s.t, os.Mkdir(s.at("RESTORE_REPORT.json"), 0o755)) }},
-	{"new file", func(s *scene) { must(s.t, os.WriteFile(s.at("deep/er/new"), nil, 0o644)) }},
-	{"new directory", func(s *scene) { must(s.t, os.Mkdir(s.at("deep/er/new"), 0o755)) }},
-	{"file deleted", func(s *scene) { must(s.t, os.Remove(s.at("deep/er/still/file"))) }},
-	{"chmod", func(s *scene) { must(s.t, os.Chmod(s.at("deep/er/still"), 0o700)) }},
-	{"set-id bit", func(s *scene) { must(s.t, unix.Chmod(s.at("top"), 0o4644)) }},
-	{"rename", func(s *scene) { must(s.t, os.Rename(s.at("deep/er/still/file"), s.at("deep/er/still/other"))) }},
-	{"link elsewhere", func(s *scene) {
-		must(s.t, os.Remove(s.at("deep/link")))
-		must(s.t, os.Symlink("er", s.at("deep/link")))
-	}},
-	{"mode of the root", func(s *scene) { must(s.t, os.Chmod(s.root, 0o700)) }},
+	{"a result artifact in the way", func(s *scene) { must(s.T, os.Mkdir(s.At("RESTORE_REPORT.json"), 0o755)) }},
+	{"mode of the root", func(s *scene) { must(s.T, os.Chmod(s.RestoreRoot, 0o700)) }},
 	{"another root", func(s *scene) {
-		s.root = s.t.TempDir()
-		must(s.t, os.WriteFile(s.at("top"), []byte("top"), 0o644))
+		s.RestoreRoot = s.T.TempDir()
+		must(s.T, os.WriteFile(s.At("top"), []byte("top"), 0o644))
 	}},
-	{"mounted over", func(s *scene) {
-		must(s.t, unix.Mount("t", s.at("deep/er"), "tmpfs", 0, ""))
-		s.t.Cleanup(func() { must(s.t, unix.Unmount(s.at("deep/er"), unix.MNT_DETACH)) })
-	}},
-	{"owner of the root", func(s *scene) { must(s.t, os.Lchown(s.root, 12, 0)) }},
-	{"who can rename the root", func(s *scene) { must(s.t, os.Lchown(filepath.Dir(s.root), 12, 0)) }},
-	{"path of the root", func(s *scene) { s.origin.RestoreRoot = s.root + "/" }},
+	{"owner of the root", func(s *scene) { must(s.T, os.Lchown(s.RestoreRoot, 12, 0)) }},
+	{"who can rename the root", func(s *scene) { must(s.T, os.Lchown(filepath.Dir(s.RestoreRoot), 12, 0)) }},
+	{"path of the root", func(s *scene) { s.Origin.RestoreRoot = s.RestoreRoot + "/" }},
 }
 
-// touches leave what a preview shows as it is, and tell that somebody was there.
+// onTheWay changes what stands at a target, or on the way there, in the root of [newStanding].
+var onTheWay = []change{
+	{"new file at a target", func(s *scene) { must(s.T, os.WriteFile(s.At("deep/er/new"), nil, 0o644)) }},
+	{"new directory at a target", func(s *scene) { must(s.T, os.Mkdir(s.At("deep/er/new"), 0o755)) }},
+	{"new link at a target", func(s *scene) { must(s.T, os.Symlink("still", s.At("deep/er/new"))) }},
+	{"file at a target deleted", func(s *scene) { must(s.T, os.Remove(s.At("top"))) }},
+	{"chmod of a target", func(s *scene) { must(s.T, os.Chmod(s.At("top"), 0o600)) }},
+	{"set-id bit of a target", func(s *scene) { must(s.T, unix.Chmod(s.At("top"), 0o4644)) }},
+	{"chmod on the way", func(s *scene) { must(s.T, os.Chmod(s.At("deep"), 0o700)) }},
+	{"directory on the way renamed", func(s *scene) { must(s.T, os.Rename(s.At("deep/er"), s.At("deep/was"))) }},
+	{"link on the way leads elsewhere", func(s *scene) {
+		must(s.T, os.Remove(s.At("link")))
+		must(s.T, os.Symlink("other/", s.At("link")))
+	}},
+	{"chmod of where a link leads", func(s *scene) { must(s.T, os.Chmod(s.At("other"), 0o700)) }},
+	{"mounted on the way", func(s *scene) {
+		must(s.T, unix.Mount("t", s.At("deep/er"), "tmpfs", 0, ""))
+		s.T.Cleanup(func() { must(s.T, unix.Unmount(s.At("deep/er"), unix.MNT_DETACH)) })
+	}},
+}
+
+// touches leave what a preview shows as it is, and void its approval on this machine.
 var touches = []change{
 	{"content, time set back", func(s *scene) {
-		name := s.at("deep/er/still/file")
+		name := s.At("top")
 		info, err := os.Stat(name)
-		must(s.t, err)
-		must(s.t, os.WriteFile(name, []byte("WAS HERE"), 0o644))
-		must(s.t, os.Chtimes(name, time.Time{}, info.ModTime()))
+		must(s.T, err)
+		must(s.T, os.WriteFile(name, []byte("TOP"), 0o644))
+		must(s.T, os.Chtimes(name, time.Time{}, info.ModTime()))
 	}},
-	{"time of modification", func(s *scene) { must(s.t, os.Chtimes(s.at("top"), time.Time{}, time.Unix(1, 0))) }},
-	{"chown", func(s *scene) { must(s.t, os.Lchown(s.at("top"), 12, 34)) }},
-	{"attribute", func(s *scene) { must(s.t, unix.Setxattr(s.at("top"), "user.x", []byte("x"), 0)) }},
-	{"replaced by an equal", func(s *scene) {
-		must(s.t, os.WriteFile(s.at("twin"), []byte("top"), 0o644))
-		must(s.t, os.Rename(s.at("twin"), s.at("top")))
+	{"time of modification", func(s *scene) { must(s.T, os.Chtimes(s.At("top"), time.Time{}, time.Unix(1, 0))) }},
+	{"chown", func(s *scene) { must(s.T, os.Lchown(s.At("top"), 12, 34)) }},
+	{"attribute", func(s *scene) { must(s.T, unix.Setxattr(s.At("top"), "user.x", []byte("x"), 0)) }},
+	{"replaced by an equal", func(s *scene) { replaceByEqual(s, "top") }},
+	{"directory on the way replaced by an equal", func(s *scene) {
+		must(s.T, os.Rename(s.At("deep"), s.At("was")))
+		must(s.T, os.MkdirAll(s.At("deep"), 0o755))
+		must(s.T, os.Rename(s.At("was/er"), s.At("deep/er")))
 	}},
-	{"a commit has begun", func(s *scene) { s.begun++ }},
+	{"link on the way replaced by an equal", func(s *scene) {
+		must(s.T, os.Symlink("other", s.At("twin")))
+		must(s.T, os.Rename(s.At("twin"), s.At("link")))
+	}},
+	{"directory that a link leads to replaced by an equal", func(s *scene) {
+		must(s.T, os.Rename(s.At("other"), s.At("was")))
+		must(s.T, os.Mkdir(s.At("other"), 0o755))
+	}},
+	{"chown of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), 12, 34)) }},
+	{"a commit has begun", func(s *scene) { s.Begun++ }},
+}
+
+// elsewhere changes nothing that the plan is about.
+var elsewhere = []change{
+	{"new file beside a target", func(s *scene) { must(s.T, os.WriteFile(s.At("deep/er/beside"), nil, 0o644)) }},
+	{"new directory", func(s *scene) { must(s.T, os.Mkdir(s.At("dir"), 0o755)) }},
+	{"file deleted", func(s *scene) { must(s.T, os.Remove(s.At("deep/er/still/file"))) }},
+	{"file rewritten", func(s *scene) { must(s.T, os.WriteFile(s.At("deep/er/still/file"), []byte("new"), 0o644)) }},
+	{"file replaced by an equal", func(s *scene) { replaceByEqual(s, "deep/er/still/file") }},
+	{"chmod", func(s *scene) { must(s.T, os.Chmod(s.At("deep/er/still"), 0o700)) }},
+	{"cannot be read", func(s *scene) { must(s.T, os.Chmod(s.At("deep/er/still"), 0)) }},
+	{"chown", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er/still"), 12, 34)) }},
+	{"rename", func(s *scene) { must(s.T, os.Rename(s.At("deep/er/still"), s.At("deep/er/other"))) }},
+	{"mounted over", func(s *scene) {
+		must(s.T, unix.Mount("t", s.At("deep/er/still"), "tmpfs", 0, ""))
+		s.T.Cleanup(func() { must(s.T, unix.Unmount(s.At("deep/er/still"), unix.MNT_DETACH)) })
+	}},
+	{"time of a directory on the way", func(s *scene) { must(s.T, os.Chtimes(s.At("deep"), time.Time{}, time.Unix(1, 0))) }},
+}
+
+func replaceByEqual(s *scene, name string) {
+	raw, err := os.ReadFile(s.At(name))
+	must(s.T, err)
+	must(s.T, os.WriteFile(s.At("twin"), raw, 0o644))
+	must(s.T, os.Rename(s.At("twin"), s.At(name)))
+}
+
+// newStanding is a scene whose candidate has an output at a name that exists, and one in a directory that
+// exists, and one in a directory that a link leads to.
+func newStanding(t *testing.T) *scene {
+	t.Helper()
+	s := newScene(t)
+	s.Runs = nil
+	s.Add("run-s", map[string]string{
+		"out/a.txt": "alpha\n", "out/b.txt": "beta\n", "top": "another top", "deep/er/new": "new", "link/new": "new",
+	})
+	must(t, os.Mkdir(s.At("other"), 0o755))
+	must(t, os.Symlink("other", s.At("link")))
+	return s
 }
 
 // TestIdentityChanges: whatever changes, the preview is another one, and the
 // approval of the first no longer fits; the first is not used up.
 func TestIdentityChanges(t *testing.T) {
-	for _, c := range changes {
+	for _, c := range slices.Concat(changes, onTheWay) {
 		t.Run(c.name, func(t *testing.T) {
-			s, ledger := newScene(t), state(t)
-			first := s.preview()
+			s, ledger := newStanding(t), state(t)
+			first := s.Preview()
 			record := kept(t, first)
 			tick()
 			c.change(s)
-			again := s.preview()
+			again := s.Preview()
 			if again.ID() == first.ID() {
 				t.Error("the identity is the same")
 			}
@@ -128,17 +187,40 @@ func TestIdentityChanges(t *testing.T) {
 func TestTouched(t *testing.T) {
 	for _, c := range touches {
 		t.Run(c.name, func(t *testing.T) {
-			s := newScene(t)
-			first := s.preview()
+			s := newStanding(t)
+			first := s.Preview()
 			record := kept(t, first)
 			tick()
 			c.change(s)
-			again := s.preview()
+			again := s.Preview()
 			if again.ID() != first.ID() {
 				t.Error("it is another preview")
 			}
 			if a, err := approve(record, again, preview.Exactly); !isStale(err) || a != nil {
 				t.Errorf("approved: %v, %v", a, err)
+			}
+		})
+	}
+}
+
+// TestElsewhere: what happens in the root at other names voids no approval (decision D23).
+func TestElsewhere(t *testing.T) {
+	for _, c := range elsewhere {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStanding(t)
+			first := s.Preview()
+			record := kept(t, first)
+			tick()
+			c.change(s)
+			again := s.Preview()
+			if again.ID() != first.ID() {
+				t.Error("it is another preview")
+			}
+			if err := first.CheckRoot(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := approve(record, again, preview.Exactly); isStale(err) {
+				t.Error(err)
 			}
 		})
 	}
@@ -151,15 +233,15 @@ func tick() { time.Sleep(10 * time.Millisecond) }
 // reads, or asks for a preview, and with any number of processors.
 func TestIdentityStays(t *testing.T) {
 	s := newScene(t)
-	first := s.preview()
+	first := s.Preview()
 	json, report := jsonOf(t, first), reportOf(t, first)
 	for procs := range 4 {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs + 1))
-		_, err := os.ReadFile(s.at("deep/er/still/file"))
+		_, err := os.ReadFile(s.At("deep/er/still/file"))
 		must(t, err)
-		_, err = os.ReadDir(s.root)
+		_, err = os.ReadDir(s.RestoreRoot)
 		must(t, err)
-		again := s.preview()
+		again := s.Preview()
 		if again.ID() != first.ID() || !bytes.Equal(jsonOf(t, again), json) || reportOf(t, again) != report {
 			t.Fatalf("\n%s\nbecame\n%s", json, jsonOf(t, again))
 		}
@@ -169,9 +251,9 @@ func TestIdentityStays(t *testing.T) {
 // TestPreviewWritesNothing: neither below the root, nor below the project.
 func TestPreviewWritesNothing(t *testing.T) {
 	s := newScene(t)
-	root, project := bundletest.Snapshot(t, s.root), bundletest.Snapshot(t, s.Root)
-	s.preview()
-	if bundletest.Snapshot(t, s.root) != root || bundletest.Snapshot(t, s.Root) != project {
+	root, project := bundletest.Snapshot(t, s.RestoreRoot), bundletest.Snapshot(t, s.Root)
+	s.Preview()
+	if bundletest.Snapshot(t, s.RestoreRoot) != root || bundletest.Snapshot(t, s.Root) != project {
 		t.Error("something changed")
 	}
 }
@@ -180,9 +262,9 @@ func TestPreviewWritesNothing(t *testing.T) {
 // reader that is not ours, and the whole is canonical.
 func TestIdentityIsTheHash(t *testing.T) {
 	s := newScene(t)
-	must(t, os.Mkdir(s.at("out"), 0o755))
-	must(t, os.WriteFile(s.at("out/b.txt"), nil, 0o644))
-	p := s.preview()
+	must(t, os.Mkdir(s.At("out"), 0o755))
+	must(t, os.WriteFile(s.At("out/b.txt"), nil, 0o644))
+	p := s.Preview()
 	raw := jsonOf(t, p)
 	var fields map[string]any
 	must(t, json.Unmarshal(raw, &fields))
@@ -213,7 +295,7 @@ func TestCancelledPreview(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if p, err := preview.New(ctx, s.restore(), s.request()); err == nil || p != nil {
+	if p, err := preview.New(ctx, s.Restore(), s.Request()); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -221,9 +303,9 @@ func TestCancelledPreview(t *testing.T) {
 // TestClosedRoot: nor is what can no longer be looked at.
 func TestClosedRoot(t *testing.T) {
 	s := newScene(t)
-	r := s.restore()
+	r := s.Restore()
 	must(t, r.Close())
-	if p, err := preview.New(context.Background(), r, s.request()); err == nil || p != nil {
+	if p, err := preview.New(context.Background(), r, s.Request()); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -232,8 +314,8 @@ func TestClosedRoot(t *testing.T) {
 // of another path.
 func TestNotUTF8(t *testing.T) {
 	s := newScene(t)
-	s.named("\xff")
-	if p, err := preview.New(context.Background(), s.restore(), s.request()); err == nil || p != nil {
+	s.Named("\xff")
+	if p, err := preview.New(context.Background(), s.Restore(), s.Request()); err == nil || p != nil {
 		t.Errorf("%v, %v", p, err)
 	}
 }
@@ -242,18 +324,18 @@ func TestNotUTF8(t *testing.T) {
 // from one test to the next.
 func TestGoldenBlock(t *testing.T) {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"a": "alpha\n", "b": ""})
-	must(t, os.WriteFile(filepath.Join(s.root, "a"), []byte("old"), 0o644))
+	s.Add("run-1", map[string]string{"a": "alpha\n", "b": ""})
+	must(t, os.WriteFile(filepath.Join(s.RestoreRoot, "a"), []byte("old"), 0o644))
 	for _, name := range []string{"a", "b"} {
 		must(t, os.Chtimes(filepath.Join(s.Root, name), time.Time{}, time.Unix(1_700_000_000, 5)))
 	}
-	p := s.preview()
+	p := s.Preview()
 	var fields struct {
 		Root struct{ State string } `json:"restore_root"`
 	}
 	raw := jsonOf(t, p)
 	must(t, json.Unmarshal(raw, &fields))
-	golden(t, "block.json", strings.ReplaceAll(s.anywhere(p, string(raw)), fields.Root.State, "STATE"))
+	restoretest.Golden(t, "block.json", strings.ReplaceAll(s.Anywhere(p, string(raw)), fields.Root.State, "STATE"), *update)
 }
 
 // TestWarnings: what decision D17 allows with a warning, and what needs none.
@@ -262,9 +344,9 @@ func TestWarnings(t *testing.T) {
 		0o755: "", 0o700: "", 0o777 | os.ModeSticky: "", 0o775: "mode 0775", 0o757: "mode 0757", 0o777: "mode 0777",
 	} {
 		s := bareScene(t)
-		s.add("run-1", map[string]string{"a": "alpha"})
-		must(t, os.Chmod(s.root, mode))
-		report := reportOf(t, s.preview())
+		s.Add("run-1", map[string]string{"a": "alpha"})
+		must(t, os.Chmod(s.RestoreRoot, mode))
+		report := reportOf(t, s.Preview())
 		if strings.Contains(report, "WARNING") != (want != "") || !strings.Contains(report, want) {
 			t.Errorf("%v: want %q in\n%s", mode, want, report)
 		}
@@ -275,17 +357,17 @@ func TestWarnings(t *testing.T) {
 // they are part of what is approved.
 func TestSourceAttributesAreBound(t *testing.T) {
 	s := newScene(t)
-	first := s.preview()
+	first := s.Preview()
 	must(t, os.Chmod(filepath.Join(s.Root, "out/a.txt"), 0o755))
-	executable := s.preview()
+	executable := s.Preview()
 	must(t, os.Chtimes(filepath.Join(s.Root, "out/a.txt"), time.Time{}, time.Unix(1, 0)))
-	if old := s.preview(); first.ID() == executable.ID() || executable.ID() == old.ID() {
+	if old := s.Preview(); first.ID() == executable.ID() || executable.ID() == old.ID() {
 		t.Error("the identity is the same")
 	}
 	for _, dir := range []string{"out", "."} { // as do directories
-		before := s.preview()
+		before := s.Preview()
 		must(t, os.Chmod(filepath.Join(s.Root, dir), 0o711))
-		if s.preview().ID() == before.ID() {
+		if s.Preview().ID() == before.ID() {
 			t.Errorf("the identity is the same though %q has another mode", dir)
 		}
 	}

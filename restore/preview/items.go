@@ -16,26 +16,26 @@ import (
 )
 
 // itemsIn numbers the outputs of a plan and what it removes, each run in the order of the paths.
-func itemsIn(p *restore.Plan) []item {
-	items := make([]item, 0, p.Files())
+func itemsIn(p *restore.Plan) []Item {
+	items := make([]Item, 0, p.Files())
 	at := 0
 	for run := range p.Runs() {
 		for o := range run.Bundle().Outputs() {
-			items = append(items, item{
+			items = append(items, Item{
 				Path: run.Target(o.Path().String()), SHA256: o.Hash(), Bytes: o.Size(),
-				Mode: fmt.Sprintf("%04o", run.Perm(o)), Time: timeText(o.ModTime()), run: at, path: o.Path().String(), output: o, perm: run.Perm(o), signedBits: run.Changes() != nil,
+				Mode: fmt.Sprintf("%04o", run.Perm(o)), Time: timeText(o.ModTime()), run: at, path: o.Path().String(), output: o, perm: run.Perm(o), signedBits: run.Changes() != nil, signedMode: run.SignsModes(),
 			})
 		}
 		at++
 	}
 	if removes := p.Removes(); len(removes) > 0 { // of a single run
 		for _, path := range removes {
-			items = append(items, item{Path: path.String(), path: path.String(), removed: true})
+			items = append(items, Item{Path: path.String(), path: path.String(), Removed: true})
 		}
-		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.Path, b.Path) })
+		slices.SortFunc(items, func(a, b Item) int { return strings.Compare(a.Path, b.Path) })
 	}
 	for n := range items {
-		items[n].number, items[n].ID = n+1, itemID(n+1)
+		items[n].Number, items[n].ID = n+1, ItemID(n+1)
 	}
 	return items
 }
@@ -47,17 +47,17 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 		i := &d.items[n]
 		i.Scope, i.Reason = d.scopeOf(i.run, i.path)
 		if found, ok := d.request.Followed.Match(i.path); ok {
-			i.follow = true
+			i.Follow = true
 			i.Reason = joined(i.Reason, fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why))
 		}
 	}
-	standing := map[string]restore.Conflict{}
+	status := map[string]restore.Conflict{}
 	for _, c := range d.restore.Conflicts() {
-		standing[c.Path] = c
+		status[c.Path] = c
 	}
 	return inorder.Each(ctx, 0, len(d.items), blockhash.NewHasher, func(h *blockhash.Hasher, n int) error {
 		i := &d.items[n]
-		found, taken := standing[i.Path]
+		found, taken := status[i.Path]
 		t := d.restore.Target(i.Path)
 		i.Runs = d.runsOf(i, taken || t != nil)
 		divergence, isDiverged := d.restore.Divergence(i.Path)
@@ -69,17 +69,17 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 			}
 			return nil
 		case isDiverged:
-			i.Class = create
+			i.Class = Create
 			i.diverges(divergence)
 			return nil
-		case !taken && i.removed:
-			i.Class, i.free, i.Reason = identical, true, joined(i.Reason, "it is removed, and is gone already")
+		case !taken && i.Removed:
+			i.Class, i.free, i.Reason = Identical, true, joined(i.Reason, "it is to be removed, but no longer exists")
 			return nil
 		case !taken:
-			i.Class = create
+			i.Class = Create
 			return nil
 		case d.restore.Replaces():
-			i.Class = blocked
+			i.Class = Blocked
 			return nil
 		}
 		class, err := classOf(ctx, d.restore.Root(), found, i.output, h)
@@ -108,12 +108,12 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 
 // runsOf is why an output may run by itself, or "": its name, or that it is executable. A
 // source with a set-id bit is meant to run with the rights of another user.
-func (d *deciding) runsOf(i *item, taken bool) string {
+func (d *deciding) runsOf(i *Item, taken bool) string {
 	why := ""
 	if found, ok := d.request.Automatic.Match(i.path); ok {
 		why = fmt.Sprintf("its name fits %q: %s", found.Pattern, found.Why)
 	}
-	if i.removed {
+	if i.Removed {
 		i.Reason = joined(i.Reason, why)
 		return ""
 	}
@@ -146,24 +146,24 @@ func isPlain(root *pathsafe.Dir, target string) bool {
 }
 
 // classOf holds what stands at a target against the output, by content.
-func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o verify.Output, h *blockhash.Hasher) (class, error) {
+func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o verify.Output, h *blockhash.Hasher) (Class, error) {
 	path, err := pathsafe.Parse(found.Path)
 	if err != nil {
 		return "", err
 	}
 	if found.Failure().Code == restore.FinalizeFailed {
-		return blocked, nil
+		return Blocked, nil
 	}
 	st, err := restore.Standing(root, path)
 	switch {
 	case err != nil:
-		return blocked, nil // a parent is not a directory
+		return Blocked, nil // a parent is not a directory
 	case !st.Mode.IsRegular() || st.Size != o.Size():
-		return different, nil
+		return Different, nil
 	}
 	f, _, err := root.OpenRegular(path, pathsafe.LinksBeneath)
 	if err != nil {
-		return different, nil
+		return Different, nil
 	}
 	defer f.Close()
 	table, err := h.Sum(ctx, f, st.Size)
@@ -171,9 +171,10 @@ func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o 
 		return "", ctx.Err()
 	}
 	if err != nil || table.Digest() != o.Digest() {
-		return different, nil
+		return Different, nil
 	}
-	return identical, nil
+	return Identical, nil
 }
 
-func itemID(number int) string { return fmt.Sprintf("R-%03d", number) }
+// ItemID returns the ID of an item.
+func ItemID(number int) string { return fmt.Sprintf("R-%03d", number) }

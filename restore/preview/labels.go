@@ -20,31 +20,33 @@ const (
 // place gives an item its list, its label and the reason for both (protocol
 // sections 5 to 7). An existing target never takes an item off the proposal
 // (decision D20).
-func (d *deciding) place(i *item) (list, label, string) {
+func (d *deciding) place(i *Item) (list, Label, string) {
 	asked := slices.Contains(d.request.Asked.scopes(), i.Scope)
 	switch {
 	case d.claims[i.run].unread:
-		return unwanted, doNotRestore, "what the signer says of scopes cannot be understood, so nobody knows what is protected"
+		return unwanted, DoNotRestore, "the signer's scopes cannot be read, so it is unknown what is protected"
 	case d.claims[i.run].changes != nil:
-		return unwanted, doNotRestore, "what the signer says of changes cannot be used, so nobody knows what is to be replaced or removed"
+		return unwanted, DoNotRestore, "the signer's change set cannot be used, so it is unknown what to replace or remove"
+	case d.claims[i.run].blocks != nil:
+		return unwanted, DoNotRestore, "the signer's block table is wrong"
 	case i.Scope == scope.RestrictedContext && !asked:
-		return unwanted, privacyRestricted, "the scope was not asked for"
-	case i.Scope == scope.RestrictedContext && !i.isDiverged():
-		return proposed, privacyRestricted, ""
+		return unwanted, PrivacyRestricted, "the scope was not asked for"
+	case i.Scope == scope.RestrictedContext && !i.IsDiverged():
+		return proposed, PrivacyRestricted, ""
 	case i.Scope == scope.SameAgentIdentityLayer && !d.agentsKnown(i.run):
-		return unwanted, nontransferable, "nobody has said both whose identity it is and, with --agent, who goes on with it"
+		return unwanted, Nontransferable, "either the candidate does not name its agent, or --agent was not given"
 	case i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run):
-		return unwanted, nontransferable, "it is another agent's: use /absorb preview instead (protocol section 6)"
+		return unwanted, Nontransferable, "it is another agent's: use /absorb preview instead (protocol section 6)"
 	case i.Scope == scope.SameAgentIdentityLayer && !asked:
-		return unwanted, doNotRestore, "the scope was not asked for"
+		return unwanted, DoNotRestore, "the scope was not asked for"
 	case !asked:
-		return reference, retainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
+		return reference, RetainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
 	case d.unsure && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
-		return reference, historicalOnly, "whether it is older than the active savepoint is not known"
+		return reference, HistoricalOnly, "it is unknown whether it is older than the active savepoint"
 	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
-		return reference, historicalOnly, "the active savepoint is of a later candidate"
-	case i.isDiverged():
-		return unwanted, inConflict, "it is not what the change started from"
+		return reference, HistoricalOnly, "the active savepoint is of a later candidate"
+	case i.IsDiverged():
+		return unwanted, InConflict, "it is not what the change started from"
 	}
 	return proposed, d.labelOf(i), ""
 }
@@ -53,22 +55,22 @@ func (d *deciding) place(i *item) (list, label, string) {
 func revives(s scope.Scope) bool { return s == scope.OpenQuestions || s == scope.NextActions }
 
 // labelOf is the label of an item that is proposed.
-func (d *deciding) labelOf(i *item) label {
+func (d *deciding) labelOf(i *Item) Label {
 	switch {
-	case (i.Class == different || i.takesAway()) && d.stale:
-		return superseded
-	case i.takesAway():
-		return needsConfirmation
-	case !i.isFree():
-		return inConflict
-	case i.follow:
-		return needsConfirmation
+	case (i.Class == Different || i.TakesAway()) && d.stale:
+		return Superseded
+	case i.TakesAway():
+		return NeedsConfirmation
+	case !i.IsFree():
+		return InConflict
+	case i.Follow:
+		return NeedsConfirmation
 	}
 	switch i.Scope {
 	case scope.SameAgentIdentityLayer, scope.OperatorContext, scope.SourceOfTruthHierarchy, scope.Constraints, scope.Assumptions:
-		return needsConfirmation
+		return NeedsConfirmation
 	}
-	return restoreActive
+	return RestoreActive
 }
 
 // agentsKnown reports whether both the run and the operator have named their agent.
@@ -98,13 +100,13 @@ func (d *deciding) label() {
 
 // reject takes the items of a conflict that the operator has rejected off the
 // proposal.
-func (d *deciding) reject(c *conflict) {
+func (d *deciding) reject(c *Conflict) {
 	if c.Decision != string(statement.Rejected) {
 		return
 	}
-	for _, number := range c.items {
+	for _, number := range c.Numbers {
 		i := &d.items[number-1]
-		d.lists[number-1], i.Label = unwanted, operatorRejected
+		d.lists[number-1], i.Label = unwanted, OperatorRejected
 		i.Reason = joined(fmt.Sprintf("%s was rejected", c.ID), i.Reason)
 	}
 }
@@ -120,11 +122,11 @@ func joined(first, second string) string {
 }
 
 // proposes reports whether an item is proposed.
-func (d *deciding) proposes(i *item) bool { return d.lists[i.number-1] == proposed }
+func (d *deciding) proposes(i *Item) bool { return d.lists[i.Number-1] == proposed }
 
 // in are the items of one list, in order.
-func (d *deciding) in(where list) []item {
-	items := []item{}
+func (d *deciding) in(where list) []Item {
+	items := []Item{}
 	for n := range d.items {
 		if d.lists[n] == where {
 			items = append(items, d.items[n])

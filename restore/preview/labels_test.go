@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -31,16 +32,9 @@ func scoped(t testing.TB) *scene {
 	for name := range everyScope {
 		outputs[name] = name
 	}
-	s.add("run-1", outputs)
-	s.claim(map[string]any{"restore_scopes": everyScope, "agent_id": "a"})
+	s.Add("run-1", outputs)
+	s.Claim(map[string]any{"restore_scopes": everyScope, "agent_id": "a"})
 	return s
-}
-
-// claim has the signer of the last run say something of it.
-func (s *scene) claim(constraints any) {
-	r := s.runs[len(s.runs)-1]
-	r.Edit(bundle.TaskSpec, func(f map[string]any) { f["constraints"] = constraints })
-	r.Sign()
 }
 
 // shownBlock is what a reader that is not ours finds in a decision block.
@@ -124,20 +118,20 @@ func TestLabels(t *testing.T) {
 		return all
 	}
 	for name, c := range map[string]struct {
-		asked preview.Asked
+		asked preview.Requested
 		want  map[string]string
 	}{
-		"nothing asked":  {preview.Asked{}, defaults},
-		"same agent":     {preview.Asked{Agent: "a"}, with("same_agent_identity_layer", "not do_not_restore")},
-		"another agent":  {preview.Asked{Agent: "b"}, defaults},
-		"all, nobody":    {preview.Asked{Scopes: scope.All()}, with("operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
-		"all, the same":  {preview.Asked{Agent: "a", Scopes: scope.All()}, with("same_agent_identity_layer", "requires_operator_confirmation", "operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
-		"decisions only": {preview.Asked{Scopes: []scope.Scope{scope.Decisions}}, with("plain", "reference retain_reference", "project_state", "reference retain_reference", "open_questions", "reference retain_reference", "next_actions", "reference retain_reference")},
+		"nothing asked":  {preview.Requested{}, defaults},
+		"same agent":     {preview.Requested{Agent: "a"}, with("same_agent_identity_layer", "not do_not_restore")},
+		"another agent":  {preview.Requested{Agent: "b"}, defaults},
+		"all, nobody":    {preview.Requested{Scopes: scope.All()}, with("operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
+		"all, the same":  {preview.Requested{Agent: "a", Scopes: scope.All()}, with("same_agent_identity_layer", "requires_operator_confirmation", "operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
+		"decisions only": {preview.Requested{Scopes: []scope.Scope{scope.Decisions}}, with("plain", "reference retain_reference", "project_state", "reference retain_reference", "open_questions", "reference retain_reference", "next_actions", "reference retain_reference")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scoped(t)
-			s.asked = c.asked
-			b := blockOf(t, s.preview())
+			s.Asked = c.asked
+			b := blockOf(t, s.Preview())
 			if diff := cmp.Diff(c.want, b.labels()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -153,15 +147,15 @@ func TestLabels(t *testing.T) {
 // TestClasses: every way in which something can stand at a target.
 func TestClasses(t *testing.T) {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"same": "x", "other": "x", "longer": "x", "dir": "x", "file/below": "x", "link": "x", "dangling": "x", "free": "x"})
+	s.Add("run-1", map[string]string{"same": "x", "other": "x", "longer": "x", "dir": "x", "file/below": "x", "link": "x", "dangling": "x", "free": "x"})
 	for path, content := range map[string]string{"same": "x", "other": "y", "longer": "xx", "file": "x"} {
-		must(t, os.WriteFile(s.at(path), []byte(content), 0o644))
+		must(t, os.WriteFile(s.At(path), []byte(content), 0o644))
 	}
-	must(t, os.Mkdir(s.at("dir"), 0o755))
-	must(t, os.Symlink("same", s.at("link")))
-	must(t, os.Symlink("nowhere", s.at("dangling")))
+	must(t, os.Mkdir(s.At("dir"), 0o755))
+	must(t, os.Symlink("same", s.At("link")))
+	must(t, os.Symlink("nowhere", s.At("dangling")))
 	got := map[string]string{}
-	b := blockOf(t, s.preview())
+	b := blockOf(t, s.Preview())
 	for _, i := range b.Items {
 		got[i.Path] = i.Class + " " + i.Label
 	}
@@ -181,9 +175,9 @@ func TestClasses(t *testing.T) {
 // TestOlder: a candidate that is older than the active savepoint.
 func TestOlder(t *testing.T) {
 	s := scoped(t)
-	must(t, os.WriteFile(s.at("decisions"), []byte("of today"), 0o644))
-	s.now = preview.Savepoint{ID: strings.Repeat("5", 64), Completed: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
-	b := blockOf(t, s.preview())
+	must(t, os.WriteFile(s.At("decisions"), []byte("of today"), 0o644))
+	s.Current = preview.Savepoint{ID: strings.Repeat("5", 64), Completed: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}
+	b := blockOf(t, s.Preview())
 	labels := b.labels()
 	for path, want := range map[string]string{
 		"open_questions": "reference historical_only", "next_actions": "reference historical_only", "decisions": "superseded", "plain": "restore_active",
@@ -195,12 +189,12 @@ func TestOlder(t *testing.T) {
 	if !slices.Contains(b.types(), "stale_context_risk") {
 		t.Errorf("conflicts %q", b.types())
 	}
-	s.asked.Scopes = []scope.Scope{scope.OpenQuestions}
-	if b := blockOf(t, s.preview()); b.labels()["open_questions"] != "restore_active" {
+	s.Asked.Scopes = []scope.Scope{scope.OpenQuestions}
+	if b := blockOf(t, s.Preview()); b.labels()["open_questions"] != "restore_active" {
 		t.Errorf("asked for by name: %v", b.labels())
 	}
-	s.now.Completed = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-	if b := blockOf(t, s.preview()); slices.Contains(b.types(), "stale_context_risk") {
+	s.Current.Completed = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+	if b := blockOf(t, s.Preview()); slices.Contains(b.types(), "stale_context_risk") {
 		t.Errorf("a later candidate is stale: %q", b.types())
 	}
 }
@@ -212,31 +206,31 @@ func TestConflictTypes(t *testing.T) {
 		want   []string
 	}{
 		"nothing":     {func(*scene) {}, []string{"authority_conflict"}},
-		"unsupported": {func(s *scene) { s.runs[0].Edit(bundle.OutputHashes, set("validator_semver", "9.9.9")) }, []string{"authority_conflict", "version_conflict"}},
-		"no build id": {func(s *scene) { s.runs[0].Edit(bundle.OutputHashes, set("validator_build_id", "")) }, []string{"authority_conflict", "version_conflict"}},
+		"unsupported": {func(s *scene) { s.Runs[0].Edit(bundle.OutputHashes, set("validator_semver", "9.9.9")) }, []string{"authority_conflict", "version_conflict"}},
+		"no build id": {func(s *scene) { s.Runs[0].Edit(bundle.OutputHashes, set("validator_build_id", "")) }, []string{"authority_conflict", "version_conflict"}},
 		"reference": {func(s *scene) {
-			s.runs[0].Edit(bundle.TaskSpec, set("inputs", []any{"elsewhere"}))
-			s.runs[0].Sign()
+			s.Runs[0].Edit(bundle.TaskSpec, set("inputs", []any{"elsewhere"}))
+			s.Runs[0].Sign()
 		}, []string{"authority_conflict", "source_of_truth_conflict"}},
-		"order":       {func(s *scene) { s.add("run-2", map[string]string{"x": "x"}) }, []string{"authority_conflict", "timing_conflict"}},
-		"empty scope": {func(s *scene) { s.asked.Scopes = []scope.Scope{scope.ProjectState, scope.Assumptions} }, []string{"authority_conflict", "scope_conflict"}},
-		"taken":       {func(s *scene) { must(s.t, os.WriteFile(s.at("a"), nil, 0o644)) }, []string{"authority_conflict", "state_conflict"}},
+		"order":       {func(s *scene) { s.Add("run-2", map[string]string{"x": "x"}) }, []string{"authority_conflict", "timing_conflict"}},
+		"empty scope": {func(s *scene) { s.Asked.Scopes = []scope.Scope{scope.ProjectState, scope.Assumptions} }, []string{"authority_conflict", "scope_conflict"}},
+		"taken":       {func(s *scene) { must(s.T, os.WriteFile(s.At("a"), nil, 0o644)) }, []string{"authority_conflict", "state_conflict"}},
 		"secret": {func(s *scene) {
-			s.claim(map[string]any{"restore_scopes": map[string]any{"a": "restricted_context"}})
-			s.asked.Scopes = scope.Defaults()
-			s.asked.Scopes = append(s.asked.Scopes, scope.RestrictedContext)
+			s.Claim(map[string]any{"restore_scopes": map[string]any{"a": "restricted_context"}})
+			s.Asked.Scopes = scope.Defaults()
+			s.Asked.Scopes = append(s.Asked.Scopes, scope.RestrictedContext)
 		}, []string{"authority_conflict", "scope_conflict", "scope_conflict", "scope_conflict", "privacy_conflict"}},
 		"foreign": {func(s *scene) {
-			s.claim(map[string]any{"agent_id": "b", "restore_scopes": map[string]any{"a": "same_agent_identity_layer"}})
-			s.asked = preview.Asked{Agent: "a", Scopes: []scope.Scope{scope.SameAgentIdentityLayer, scope.ProjectState}}
+			s.Claim(map[string]any{"agent_id": "b", "restore_scopes": map[string]any{"a": "same_agent_identity_layer"}})
+			s.Asked = preview.Requested{Agent: "a", Scopes: []scope.Scope{scope.SameAgentIdentityLayer, scope.ProjectState}}
 		}, []string{"authority_conflict", "identity_conflict"}},
-		"secret unasked": {func(s *scene) { s.claim(map[string]any{"restore_scopes": map[string]any{"a": "restricted_context"}}) }, []string{"authority_conflict"}},
+		"secret unasked": {func(s *scene) { s.Claim(map[string]any{"restore_scopes": map[string]any{"a": "restricted_context"}}) }, []string{"authority_conflict"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := bareScene(t)
-			s.add("run-1", map[string]string{"a": "alpha", "b": "beta"})
+			s.Add("run-1", map[string]string{"a": "alpha", "b": "beta"})
 			c.change(s)
-			b := blockOf(t, s.preview())
+			b := blockOf(t, s.Preview())
 			if diff := cmp.Diff(c.want, b.types()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -286,14 +280,14 @@ func TestRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := bareScene(t)
-			s.add("run-1", map[string]string{"a": "alpha", ".env": "x"})
-			s.claim(c.claim)
+			s.Add("run-1", map[string]string{"a": "alpha", ".env": "x"})
+			s.Claim(c.claim)
 			if agent, asks := strings.CutSuffix(c.agent, "!"); asks {
-				s.asked = preview.Asked{Agent: agent, Scopes: []scope.Scope{scope.ProjectState, scope.SameAgentIdentityLayer}}
+				s.Asked = preview.Requested{Agent: agent, Scopes: []scope.Scope{scope.ProjectState, scope.SameAgentIdentityLayer}}
 			} else {
-				s.asked.Agent = agent
+				s.Asked.Agent = agent
 			}
-			p := s.preview()
+			p := s.Preview()
 			var got []string
 			for _, f := range p.Findings() {
 				got = append(got, string(f.Rule))
@@ -314,17 +308,17 @@ func TestOpenAuthority(t *testing.T) {
 	for _, c := range []struct{ other, pinned, want bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
 		s := bareScene(t)
 		for n := range 2 {
-			r := s.add(fmt.Sprintf("run-%d", n+1), map[string]string{fmt.Sprintf("law%d", n): "x"})
+			r := s.Add(fmt.Sprintf("run-%d", n+1), map[string]string{fmt.Sprintf("law%d", n): "x"})
 			if n == 1 && c.other {
 				r.Seed[0]++
 			}
-			s.claim(map[string]any{"restore_scopes": map[string]any{fmt.Sprintf("law%d", n): "source_of_truth_hierarchy"}})
+			s.Claim(map[string]any{"restore_scopes": map[string]any{fmt.Sprintf("law%d", n): "source_of_truth_hierarchy"}})
 		}
 		if c.pinned {
-			s.policy = policyOf(t, []string{validatorOf(s.runs[0]), validatorOf(s.runs[1])}, nil)
+			s.Policy = restoretest.PolicyOf(t, []string{restoretest.ValidatorOf(s.Runs[0]), restoretest.ValidatorOf(s.Runs[1])}, nil)
 		}
 		rules := []string{}
-		for _, f := range s.preview().Findings() {
+		for _, f := range s.Preview().Findings() {
 			rules = append(rules, string(f.Rule))
 		}
 		if got := slices.Contains(rules, "unresolved_authority"); got != c.want {

@@ -1,23 +1,33 @@
 package preview
 
 import (
+	"iter"
 	"slices"
 
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // LeftOut returns the scopes of the items, by their targets, that a preview of a plan proposes
 // only when those scopes are asked for. Secrets are the names that are restricted whatever a
 // signer declares.
-func LeftOut(p *restore.Plan, secrets privacy.Rules) map[string]scope.Scope {
-	d := &deciding{claims: claimsOfAll(p), request: &Request{Privacy: secrets}}
+func LeftOut(runs []Scoped, secrets privacy.Rules) map[string]scope.Scope {
+	d := &deciding{request: &Request{Privacy: secrets}}
 	left := map[string]scope.Scope{}
-	for _, i := range itemsIn(p) {
-		if s, _ := d.scopeOf(i.run, i.path); !slices.Contains(scope.Defaults(), s) {
-			left[i.Path] = s
+	for n, run := range runs {
+		d.claims = append(d.claims, claimsOf(run.TaskSpec))
+		for target, path := range run.Outputs {
+			if s, _ := d.scopeOf(n, path); !slices.Contains(scope.Defaults(), s) {
+				left[target] = s
+			}
 		}
 	}
 	return left
+}
+
+// Scoped is a run with what decides the scopes of its outputs.
+type Scoped struct {
+	TaskSpec canonjson.Object
+	Outputs  iter.Seq2[string, string] // their paths beneath the restore root, and beneath the project root
 }

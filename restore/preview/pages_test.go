@@ -61,7 +61,7 @@ func firstCodes(rows [][]string) (words []string) {
 // TestMembersOnPage: docs/guide.md says what each member means that is read,
 // and speaks of no other.
 func TestMembersOnPage(t *testing.T) {
-	want := append(slices.Clone(told), bundle.ChangesMember, scope.Member, scope.Exact)
+	want := append(slices.Clone(textMembers), bundle.ChangesMember, scope.Member, scope.Exact)
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(firstCodes(rowsUnder(t, "guide.md", "member"))))); diff != "" {
 		t.Errorf("docs/guide.md has other members (-read +page):\n%s", diff)
 	}
@@ -123,10 +123,10 @@ func TestWordsOnPages(t *testing.T) {
 		head string
 		want []string
 	}{
-		{"type", wordsOf(stateConflict, identityConflict, authorityConflict, privacyConflict, versionConflict,
-			sourceConflict, scopeConflict, timingConflict, staleContext, preferenceConflict)},
-		{"label", wordsOf(restoreActive, retainReference, doNotRestore, needsConfirmation, inConflict,
-			privacyRestricted, nontransferable, historicalOnly, superseded, operatorApproved, operatorRejected)},
+		{"type", wordsOf(StateConflict, IdentityConflict, AuthorityConflict, PrivacyConflict, VersionConflict,
+			SourceConflict, ScopeConflict, TimingConflict, StaleContext, PreferenceConflict)},
+		{"label", wordsOf(RestoreActive, RetainReference, DoNotRestore, NeedsConfirmation, InConflict,
+			PrivacyRestricted, Nontransferable, HistoricalOnly, Superseded, OperatorApproved, OperatorRejected)},
 		{"scope", scopes},
 		{"decision", []string{"acknowledged", "rejected", "resolved"}},
 		{"rule", wordsOf(quarantine.SourceUnknown, quarantine.CrossAgentIdentity, quarantine.RestrictedWithoutNeed, quarantine.ConflictsWithInstructions,

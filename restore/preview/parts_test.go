@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -22,12 +23,12 @@ import (
 // something in the way of the first.
 func partScene(t testing.TB) *scene {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"a": "alpha", "b": "beta", "d/1": "one", "d/2": "two", "x": "x"})
-	s.claim(map[string]any{"restore_scopes": map[string]any{"d/": "decisions", "x": "assumptions"}})
+	s.Add("run-1", map[string]string{"a": "alpha", "b": "beta", "d/1": "one", "d/2": "two", "x": "x"})
+	s.Claim(map[string]any{"restore_scopes": map[string]any{"d/": "decisions", "x": "assumptions"}})
 	for _, name := range []string{"a", "b", "d/1", "d/2", "x"} {
 		must(t, os.Chtimes(filepath.Join(s.Root, name), time.Time{}, time.Unix(1_700_000_000, 0)))
 	}
-	must(t, os.WriteFile(s.at("a"), []byte("in the way"), 0o644))
+	must(t, os.WriteFile(s.At("a"), []byte("in the way"), 0o644))
 	return s
 }
 
@@ -65,7 +66,7 @@ var approvals = []struct {
 // TestApprovals: what each statement approves, or why it does not.
 func TestApprovals(t *testing.T) {
 	s := partScene(t)
-	p := s.preview()
+	p := s.Preview()
 	record := kept(t, p)
 	for _, c := range approvals {
 		a, err := approve(record, p, c.text)
@@ -92,8 +93,8 @@ func TestApprovals(t *testing.T) {
 // cannot be taken back by it.
 func TestDecided(t *testing.T) {
 	s := partScene(t)
-	s.asked.Decisions = map[string]statement.Verdict{"C-001": statement.Acknowledged, "C-002": statement.Rejected}
-	p := s.preview()
+	s.Asked.Decisions = map[string]statement.Verdict{"C-001": statement.Acknowledged, "C-002": statement.Rejected}
+	p := s.Preview()
 	if labels := func() map[string]string { b := blockOf(t, p); return b.labels() }(); labels["a"] != "not operator_rejected" {
 		t.Errorf("labels %v", labels)
 	}
@@ -112,8 +113,8 @@ func TestDecided(t *testing.T) {
 		}
 	}
 	for id, verdict := range map[string]statement.Verdict{"C-003": statement.Acknowledged, "C-1": statement.Acknowledged, "": statement.Acknowledged, "C-001": "maybe"} {
-		s.asked.Decisions = map[string]statement.Verdict{id: verdict}
-		p, err := preview.New(context.Background(), s.restore(), s.request())
+		s.Asked.Decisions = map[string]statement.Verdict{id: verdict}
+		p, err := preview.New(context.Background(), s.Restore(), s.Request())
 		if err == nil || p != nil || !errors.Is(err, preview.ErrDecision) {
 			t.Errorf("%s=%s: %v", id, verdict, err)
 		}
@@ -121,57 +122,57 @@ func TestDecided(t *testing.T) {
 }
 
 // derive seals the parts of an approval and plans them, as a commit does.
-func (s *scene) derive(a *preview.Approval) *restore.Restore {
-	s.t.Helper()
+func derive(s *scene, a *preview.Approval) *restore.Restore {
+	s.T.Helper()
 	key, err := bundle.GenerateKey()
-	must(s.t, err)
-	place, dirs := s.t.TempDir(), []string{}
-	for _, part := range partsOf(s.t, a) {
+	must(s.T, err)
+	place, dirs := s.T.TempDir(), []string{}
+	for _, part := range partsOf(s.T, a) {
 		dir := filepath.Join(place, part.RunID)
-		opts := bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Key: key, BuildID: "git:x"}
+		opts := bundle.KnownOptions{RunDir: dir, Outputs: part.Outputs, Constraints: part.Constraints, Blocks: part.Blocks, Key: key, BuildID: "git:x"}
 		if part.Changes != nil {
 			opts.Extra = map[string][]byte{bundle.ChangesFile: part.Changes}
 		}
 		_, err := bundle.SealKnown(context.Background(), opts)
-		must(s.t, err)
+		must(s.T, err)
 		dirs = append(dirs, dir)
 	}
-	c := restore.Candidate{Chain: len(s.runs) > 1, Runs: restoretest.OpenRuns(s.t, s.Root, dirs...)}
-	return restoretest.Plan(s.t, c, s.root)
+	c := restore.Candidate{Chain: len(s.Runs) > 1, Runs: restoretest.OpenRuns(s.T, s.Root, dirs...)}
+	return restoretest.Plan(s.T, c, s.RestoreRoot)
 }
 
 // TestDerived: an approval of a part is bound to a restore of exactly that part.
 func TestDerived(t *testing.T) {
 	s := partScene(t)
-	p := s.preview()
+	p := s.Preview()
 	record := kept(t, p)
 	part, err := approve(record, p, "Approved: restore decisions only. Acknowledge C-001.")
 	must(t, err)
 	less, err := approve(record, p, "Approved: restore item R-003 only. Acknowledge C-001.")
 	must(t, err)
 	ledger := state(t)
-	for name, r := range map[string]*restore.Restore{"the whole": s.restore(), "less": s.derive(less)} {
+	for name, r := range map[string]*restore.Restore{"the whole": s.Restore(), "less": derive(s, less)} {
 		if a, err := part.Accept(r, ledger); !isStale(err) || a != nil {
 			t.Errorf("%s: %v, %v", name, a, err)
 		}
 	}
-	derived := s.derive(part)
-	elsewhere := s.root
-	s.root = t.TempDir()
-	if a, err := part.Accept(s.derive(part), ledger); !isStale(err) || a != nil {
+	derived := derive(s, part)
+	elsewhere := s.RestoreRoot
+	s.RestoreRoot = t.TempDir()
+	if a, err := part.Accept(derive(s, part), ledger); !isStale(err) || a != nil {
 		t.Errorf("another root: %v, %v", a, err)
 	}
-	s.root = elsewhere
+	s.RestoreRoot = elsewhere
 	must(t, os.Chmod(filepath.Join(s.Root, "d/1"), 0o755))
-	if a, err := part.Accept(s.derive(part), ledger); !isStale(err) || a != nil {
+	if a, err := part.Accept(derive(s, part), ledger); !isStale(err) || a != nil {
 		t.Errorf("another mode: %v, %v", a, err)
 	}
 	a, err := part.Accept(derived, ledger)
 	must(t, err)
-	golden(t, "outcome.md", s.anywhere(p, string(a.Outcome().Markdown())))
+	restoretest.Golden(t, "outcome.md", s.Anywhere(p, string(report.Commit(a.Outcome()))), *update)
 	raw, err := a.Outcome().JSON()
 	must(t, err)
-	golden(t, "outcome.json", strings.ReplaceAll(s.anywhere(p, string(raw)), preview.SourceID(derived.Plan()), "DERIVED"))
+	restoretest.Golden(t, "outcome.json", strings.ReplaceAll(s.Anywhere(p, string(raw)), preview.SourceID(derived.Plan()), "DERIVED"), *update)
 	targets, err := a.Targets()
 	must(t, err)
 	if len(targets) != 2 || targets[0].Path.String() != "d/1" || a.Completed().IsZero() {
@@ -183,9 +184,9 @@ func TestDerived(t *testing.T) {
 func TestDerivedChain(t *testing.T) {
 	s := bareScene(t)
 	for _, id := range []string{"run-1", "run-2", "run-3"} {
-		s.add(id, map[string]string{id + ".txt": id, "x" + id: "x"})
+		s.Add(id, map[string]string{id + ".txt": id, "x" + id: "x"})
 	}
-	p := s.preview()
+	p := s.Preview()
 	ids := "Acknowledge C-001 to C-003."
 	a, err := approve(kept(t, p), p, "Approved: restore items R-001, R-005, and R-006 only. "+ids)
 	must(t, err)
@@ -202,7 +203,7 @@ func TestDerivedChain(t *testing.T) {
 	if diff := cmp.Diff([]string{"run-1/run-1.txt", "run-3/run-3.txt", "run-3/xrun-3"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	r := s.derive(a)
+	r := derive(s, a)
 	if !r.Plan().IsChain() {
 		t.Error("no chain")
 	}
@@ -216,8 +217,8 @@ func TestDerivedChain(t *testing.T) {
 // TestNothingProposed: there is nothing to approve.
 func TestNothingProposed(t *testing.T) {
 	s := partScene(t)
-	s.asked.Scopes = []scope.Scope{scope.MachineReadableState}
-	p := s.preview()
+	s.Asked.Scopes = []scope.Scope{scope.MachineReadableState}
+	p := s.Preview()
 	if p.Recommended() != "" {
 		t.Errorf("recommended: %q", p.Recommended())
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// plan is what a statement approves, as section 10 prints it (protocol section 8.10). The
-// recommended one is part of the decision block, so that an approval is of this very plan.
-type plan struct {
+// selection is what a statement approves, as section 10 prints it (protocol section 8.10). The
+// recommended one is part of the decision block, so that an approval is of this very selection.
+type selection struct {
 	statement   string // that approves it; "" when nothing can be restored
 	restores    []int  // items
 	secrets     []int  // items that it leaves out, since no statement names them
@@ -21,14 +21,14 @@ type plan struct {
 	dropped     []int  // items that the operator leaves out
 }
 
-// exactPlan is what "exactly as proposed" approves: all that is proposed but what may hold
+// exactSelection is what "exactly as proposed" approves: all that is proposed but what may hold
 // secrets, which only a statement that names it restores. Targets that exist are not left
 // out: the commit is then rejected.
-func (d *deciding) exactPlan() plan {
-	p := plan{
+func (d *deciding) exactSelection() selection {
+	p := selection{
 		statement: statement.Exactly,
-		restores:  d.numbers(func(i *item) bool { return d.proposes(i) && i.Scope != scope.RestrictedContext }),
-		secrets:   d.numbers(func(i *item) bool { return d.proposes(i) && i.Scope == scope.RestrictedContext }),
+		restores:  d.numbers(func(i *Item) bool { return d.proposes(i) && i.Scope != scope.RestrictedContext }),
+		secrets:   d.numbers(func(i *Item) bool { return d.proposes(i) && i.Scope == scope.RestrictedContext }),
 	}
 	if len(p.restores) == 0 {
 		p.statement = ""
@@ -41,13 +41,13 @@ func (d *deciding) exactPlan() plan {
 	return p
 }
 
-// recommendedPlan is the safest one: exactly what is proposed, or what of it nothing stands
+// recommendedSelection is the safest one: exactly what is proposed, or what of it nothing stands
 // in the way of.
-func (d *deciding) recommendedPlan() plan {
-	exact := d.exactPlan()
-	p := plan{secrets: exact.secrets}
+func (d *deciding) recommendedSelection() selection {
+	exact := d.exactSelection()
+	p := selection{secrets: exact.secrets}
 	for _, n := range exact.restores {
-		if d.items[n-1].isFree() {
+		if d.items[n-1].IsFree() {
 			p.restores = append(p.restores, n)
 		} else {
 			p.taken = append(p.taken, n)
@@ -55,7 +55,7 @@ func (d *deciding) recommendedPlan() plan {
 	}
 	switch {
 	case len(p.restores) == 0 || d.noRoomForResult() || d.lacksOutput(p.restores):
-		return plan{secrets: exact.secrets, taken: p.taken}
+		return selection{secrets: exact.secrets, taken: p.taken}
 	case len(p.taken) == 0:
 		return exact
 	}
@@ -67,20 +67,20 @@ func (d *deciding) recommendedPlan() plan {
 // lacksOutput reports whether items are removals alone, and no proposed item stays as it is, which a
 // bundle of them could carry (D34): no statement approves them.
 func (d *deciding) lacksOutput(items []int) bool {
-	return !slices.ContainsFunc(items, func(n int) bool { return !d.items[n-1].removed }) && !slices.ContainsFunc(d.in(proposed), canCarry)
+	return !slices.ContainsFunc(items, func(n int) bool { return !d.items[n-1].Removed }) && !slices.ContainsFunc(d.in(proposed), canCarry)
 }
 
 // removesOnly reports whether what nothing hinders of the proposal are such removals.
 func (d *deciding) removesOnly() bool {
-	free := slices.DeleteFunc(d.exactPlan().restores, func(n int) bool { return !d.items[n-1].isFree() })
+	free := slices.DeleteFunc(d.exactSelection().restores, func(n int) bool { return !d.items[n-1].IsFree() })
 	return len(free) > 0 && d.lacksOutput(free)
 }
 
 // canCarry reports whether a bundle of removals can carry a proposed item.
-func canCarry(i item) bool { return !i.removed && i.Class == identical }
+func canCarry(i Item) bool { return !i.Removed && i.Class == Identical }
 
 // onlyRemovals says why removals alone are not restored, and what helps.
-const onlyRemovals = "a bundle needs a file beside its removals, and none of this candidate's is proposed and there already: " +
+const onlyRemovals = "a bundle needs at least one file beside its removals, and no proposed file of this candidate is already identical: " +
 	"decide the conflict of one with --decide, or preview with its scope asked for; or have the change set sealed again"
 
 // readable is how many characters of a statement a person still reads: three lines of a
@@ -89,7 +89,7 @@ const readable = 240
 
 // choosePart chooses the statement for a part of the proposal: the list of its items, or,
 // where that is long, the shortest that restores the same.
-func (d *deciding) choosePart(p *plan) {
+func (d *deciding) choosePart(p *selection) {
 	acknowledged := ""
 	if len(p.acknowledge) > 0 {
 		acknowledged = " Acknowledge " + statement.FormatConflicts(p.acknowledge) + "."
@@ -125,14 +125,14 @@ func (d *deciding) choosePart(p *plan) {
 
 // rejectable are the conflicts whose rejection leaves out what a plan does not restore for
 // the sake of existing targets, and nothing else; none where they do not cover it.
-func (d *deciding) rejectable(p *plan) []int {
+func (d *deciding) rejectable(p *selection) []int {
 	var conflicts []int
 	covered := map[int]bool{}
 	for n := range d.conflicts {
 		c := &d.conflicts[n]
-		if c.Type == stateConflict && c.Decision == pending && len(c.items) > 0 && !c.touches(p.restores) {
+		if c.Type == StateConflict && c.Decision == Undecided && len(c.Numbers) > 0 && !c.touches(p.restores) {
 			conflicts = append(conflicts, n+1)
-			for _, i := range c.items {
+			for _, i := range c.Numbers {
 				covered[i] = true
 			}
 		}
@@ -163,7 +163,7 @@ func (d *deciding) inScopesOf(items, others []int) []int {
 // noRoomForResult reports whether an existing entry is at the name of a result artifact, which
 // blocks every restore.
 func (d *deciding) noRoomForResult() bool {
-	return slices.ContainsFunc(d.conflicts, func(c conflict) bool { return c.Type == stateConflict && len(c.items) == 0 })
+	return slices.ContainsFunc(d.conflicts, func(c Conflict) bool { return c.Type == StateConflict && len(c.Numbers) == 0 })
 }
 
 // undecided returns the numbers of the undecided conflicts that touch any of these items.
@@ -171,7 +171,7 @@ func (d *deciding) undecided(items []int) []int {
 	var open []int
 	for n := range d.conflicts {
 		c := &d.conflicts[n]
-		if c.Decision == pending && c.touches(items) {
+		if c.Decision == Undecided && c.touches(items) {
 			open = append(open, n+1)
 		}
 	}
@@ -183,7 +183,7 @@ func (d *deciding) undecided(items []int) []int {
 func (d *deciding) byName() []int {
 	var named []int
 	for n := range d.conflicts {
-		if d.conflicts[n].byName {
+		if d.conflicts[n].ByName {
 			named = append(named, n+1)
 		}
 	}
@@ -192,7 +192,7 @@ func (d *deciding) byName() []int {
 
 // planText is a plan in a sentence: what it restores, leaves out, replaces and removes, and
 // which conflicts it acknowledges.
-func (d *deciding) planText(p plan) string {
+func (d *deciding) planText(p selection) string {
 	var parts []string
 	add := func(what string, list, why string) {
 		if list != "" {
@@ -203,8 +203,8 @@ func (d *deciding) planText(p plan) string {
 	add("leave out", statement.FormatItems(p.taken), ", whose targets exist and stay as they are")
 	add("leave out", statement.FormatItems(p.dropped), ", as chosen")
 	add("leave out", statement.FormatItems(p.secrets), ", which may hold secrets: only a statement that names each of them, or restricted context, restores them")
-	add("retain", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == reference })), " as reference only")
-	add("do not restore", statement.FormatItems(d.numbers(func(i *item) bool { return d.lists[i.number-1] == unwanted })), "")
+	add("retain", statement.FormatItems(d.numbers(func(i *Item) bool { return d.lists[i.Number-1] == reference })), " as reference only")
+	add("do not restore", statement.FormatItems(d.numbers(func(i *Item) bool { return d.lists[i.Number-1] == unwanted })), "")
 	if d.noRoomForResult() {
 		advice := "move it away first."
 		if slices.ContainsFunc(d.restore.Conflicts(), func(c restore.Conflict) bool { return isResult(c.Path) && d.isReplaceable(c) }) {
@@ -228,9 +228,9 @@ func (d *deciding) planText(p plan) string {
 
 // partText says what it means that a plan leaves something of the candidate out; "" for a
 // plan that does not.
-func (d *deciding) partText(p plan) string {
+func (d *deciding) partText(p selection) string {
 	if len(p.restores) == 0 || len(p.restores) == len(d.items) {
 		return ""
 	}
-	return "This is a part of the candidate: it is sealed with your key as a derived bundle, and that is restored whole. A view of the candidate shows more than is restored."
+	return "This is a part of the candidate: it is sealed with your key as a derived bundle, and the derived bundle is restored. A view of the candidate shows more than is restored."
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
@@ -56,15 +57,15 @@ func TestRecommendedIsShort(t *testing.T) {
 					scopes[name] = c.scope(n)
 				}
 				if c.taken(n) {
-					must(t, os.WriteFile(s.at(name), []byte("old"), 0o644))
+					must(t, os.WriteFile(s.At(name), []byte("old"), 0o644))
 				} else if c.scope(n) != "assumptions" && c.scope(n) != "restricted_context" {
 					want = append(want, name)
 				}
 			}
-			s.add("run-1", outputs)
-			s.claim(map[string]any{scope.Exact: scopes})
-			s.asked.Scopes = c.asked
-			p := s.preview()
+			s.Add("run-1", outputs)
+			s.Claim(map[string]any{scope.Exact: scopes})
+			s.Asked.Scopes = c.asked
+			p := s.Preview()
 			if got := p.Recommended(); len(got) > 240 {
 				t.Errorf("it has %d characters: %.200s", len(got), got)
 			} else if approved(t, p, got) != strings.Join(want, " ") {
@@ -80,8 +81,8 @@ func TestRecommendedIsShort(t *testing.T) {
 // secretScene makes two plain files and two secrets, all of which are asked for.
 func secretScene(t testing.TB) *scene {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"a": "a", "b.pem": "b", "c.key": "c", "d": "d"})
-	s.asked.Scopes = []scope.Scope{scope.ProjectState, scope.RestrictedContext}
+	s.Add("run-1", map[string]string{"a": "a", "b.pem": "b", "c.key": "c", "d": "d"})
+	s.Asked.Scopes = []scope.Scope{scope.ProjectState, scope.RestrictedContext}
 	return s
 }
 
@@ -89,7 +90,7 @@ func secretScene(t testing.TB) *scene {
 // secrets is left out by it, and restored where a statement names it: a range, or another
 // scope, does not.
 func TestExactlyIsThePlan(t *testing.T) {
-	p := secretScene(t).preview()
+	p := secretScene(t).Preview()
 	if p.Recommended() != preview.Exactly {
 		t.Errorf("recommended: %q", p.Recommended())
 	}
@@ -125,8 +126,8 @@ func TestExactlyIsThePlan(t *testing.T) {
 // conflicts on secrets that it leaves out stay open.
 func TestExactlyAcknowledges(t *testing.T) {
 	s := secretScene(t)
-	r := s.restore()
-	p, err := preview.New(t.Context(), r, s.request())
+	r := s.Restore()
+	p, err := preview.New(t.Context(), r, s.Request())
 	must(t, err)
 	a, err := approve(kept(t, p), p, preview.Exactly)
 	must(t, err)
@@ -134,16 +135,16 @@ func TestExactlyAcknowledges(t *testing.T) {
 		t.Fatal("nothing is left out")
 	}
 	part := bareScene(t)
-	part.root = s.root
-	part.add("run-1", map[string]string{"a": "a", "d": "d"})
+	part.RestoreRoot = s.RestoreRoot
+	part.Add("run-1", map[string]string{"a": "a", "d": "d"})
 	for _, name := range []string{"a", "d"} {
 		was, err := os.Stat(filepath.Join(s.Root, name))
 		must(t, err)
 		must(t, os.Chtimes(filepath.Join(part.Root, name), was.ModTime(), was.ModTime()))
 	}
-	done, err := a.Accept(part.restore(), state(t))
+	done, err := a.Accept(part.Restore(), state(t))
 	must(t, err)
-	report := string(done.Outcome().Markdown())
+	report := string(report.Commit(done.Outcome()))
 	for _, want := range []string{
 		"| C-001 | authority_conflict |", "\n| R-002 `\"b.pem\"` | operator_rejected; it may hold secrets, and the approval does not name it |",
 		"| C-002 | privacy_conflict | `\"b.pem\"` | left open: none of its items was approved |",
@@ -158,10 +159,10 @@ func TestExactlyAcknowledges(t *testing.T) {
 // file that it leads to.
 func TestLinkIsNoFile(t *testing.T) {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"a": "alpha"})
-	must(t, os.WriteFile(s.at("z"), []byte("alpha"), 0o644))
-	must(t, os.Symlink("z", s.at("a")))
-	report := reportOf(t, s.preview())
+	s.Add("run-1", map[string]string{"a": "alpha"})
+	must(t, os.WriteFile(s.At("z"), []byte("alpha"), 0o644))
+	must(t, os.Symlink("z", s.At("a")))
+	report := reportOf(t, s.Preview())
 	if !strings.Contains(report, "| a symbolic link |") || strings.Contains(report, "regular file") || strings.Contains(report, "identical") {
 		t.Error(report[strings.Index(report, "## 3."):])
 	}

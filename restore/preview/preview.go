@@ -18,13 +18,13 @@ import (
 
 // ErrUnsettled means that the restore root, or what leads to it, changed while it was looked
 // at.
-var ErrUnsettled = machine.Disturbed("the restore root changes while it is looked at")
+var ErrUnsettled = machine.Disturbed("the restore root changes while it is examined")
 
 // Preview is a restore as it was shown. It does not change.
 type Preview struct {
 	restore   *restore.Restore
 	request   Request
-	block     block
+	block     Block
 	decided   *deciding
 	canonical []byte
 	id        string
@@ -40,10 +40,10 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 		return nil, err
 	}
 	if q.Asked.Replace != r.Replaces() && !r.Plan().IsChangeSet() {
-		return nil, errors.New("internal error: the restore and the request do not agree on what is replaced")
+		return nil, errors.New("internal error: the restore and the request differ in what is replaced")
 	}
 	name := q.Origin.RestoreRoot
-	before, err := observeFor(ctx, r, name)
+	before, err := observe(ctx, r, name)
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)
 	}
@@ -51,9 +51,9 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := observeFor(ctx, r, name)
+	after, err := observe(ctx, r, name)
 	if err == nil && !after.equals(&before) {
-		err = unsettled(&before, &after)
+		err = ErrUnsettled
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking at restore root %q: %w", name, err)
@@ -127,10 +127,10 @@ func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
 	return &shown
 }
 
-// ChangesAreUnusable reports whether what the signer of a run says of changes cannot be used: then
+// ClaimsAreUnusable reports whether the change set or the block table of a run cannot be used: then
 // nothing of that run is proposed.
-func (p *Preview) ChangesAreUnusable() bool {
-	return slices.ContainsFunc(p.decided.claims, func(c claims) bool { return c.changes != nil })
+func (p *Preview) ClaimsAreUnusable() bool {
+	return slices.ContainsFunc(p.decided.claims, func(c claims) bool { return c.unusable() })
 }
 
 // Recommended is the statement that approves the safest part of the proposal, or

@@ -20,19 +20,19 @@ func TestNoStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := item{ID: "R-001", number: 1}
-	for _, answers := range [][]string{{no}, {yes, no}, {no, yes}, {yes, afterCommit, no, yes}} {
-		d := &deciding{items: []item{one}, lists: []list{proposed}}
-		p := &Preview{id: "x", decided: d, block: block{Items: d.items}}
+	one := Item{ID: "R-001", Number: 1}
+	for _, answers := range [][]string{{No}, {Yes, No}, {No, Yes}, {Yes, afterCommit, No, Yes}} {
+		d := &deciding{items: []Item{one}, lists: []list{proposed}}
+		p := &Preview{id: "x", decided: d, block: Block{Items: d.items}}
 		for _, answer := range answers {
-			p.block.Checks = append(p.block.Checks, check{Question: "good?", Answer: answer})
+			p.block.Checks = append(p.block.Checks, Check{Question: "good?", Answer: answer})
 		}
 		r := &Record{id: "x"}
 		if a, err := r.Approve(p, said); a != nil || !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "good?") {
 			t.Errorf("%q: %v, %v", answers, a, err)
 		}
 		for n := range p.block.Checks {
-			p.block.Checks[n].Answer = yes
+			p.block.Checks[n].Answer = Yes
 		}
 		if _, err := r.Approve(p, said); err != nil {
 			t.Errorf("all yes: %v", err)
@@ -45,42 +45,42 @@ func TestNoStops(t *testing.T) {
 func TestEachNo(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		item      item
+		item      Item
 		stale     bool
 		asked     []scope.Scope
 		miscount  bool
 		questions []string // that are answered with no
 	}{
-		{name: "nothing", item: item{Scope: scope.ProjectState, Class: create, Label: restoreActive}},
-		{name: "an item is lost", item: item{Scope: scope.ProjectState, Class: create}, miscount: true, questions: []string{"unapproved items"}},
-		{name: "an old question", item: item{Scope: scope.OpenQuestions, Class: create}, stale: true, questions: []string{"historical status"}},
-		{name: "an old action", item: item{Scope: scope.NextActions, Class: create}, stale: true, questions: []string{"historical status"}},
+		{name: "nothing", item: Item{Scope: scope.ProjectState, Class: Create, Label: RestoreActive}},
+		{name: "an item is lost", item: Item{Scope: scope.ProjectState, Class: Create}, miscount: true, questions: []string{"unapproved items"}},
+		{name: "an old question", item: Item{Scope: scope.OpenQuestions, Class: Create}, stale: true, questions: []string{"historical status"}},
+		{name: "an old action", item: Item{Scope: scope.NextActions, Class: Create}, stale: true, questions: []string{"historical status"}},
 		{
-			name: "an old content", item: item{Scope: scope.ProjectState, Class: different, Label: inConflict}, stale: true,
+			name: "an old content", item: Item{Scope: scope.ProjectState, Class: Different, Label: InConflict}, stale: true,
 			questions: []string{"stale items labeled", "flag all known conflicts"},
 		},
-		{name: "a target in the way", item: item{Scope: scope.ProjectState, Class: identical}, questions: []string{"flag all known conflicts"}},
-		{name: "a secret", item: item{Scope: scope.RestrictedContext, Class: create}, questions: []string{"restricted context"}},
+		{name: "a target in the way", item: Item{Scope: scope.ProjectState, Class: Identical}, questions: []string{"flag all known conflicts"}},
+		{name: "a secret", item: Item{Scope: scope.RestrictedContext, Class: Create}, questions: []string{"restricted context"}},
 		{
-			name: "another's identity", item: item{Scope: scope.SameAgentIdentityLayer, Class: create},
+			name: "another's identity", item: Item{Scope: scope.SameAgentIdentityLayer, Class: Create},
 			asked:     []scope.Scope{scope.SameAgentIdentityLayer},
 			questions: []string{"cross-agent", "only for same-agent"},
 		},
 	} {
-		c.item.number = 1
+		c.item.Number = 1
 		d := &deciding{
-			plan: &restore.Plan{}, request: &Request{Asked: Asked{Scopes: c.asked}}, claims: []claims{{}},
-			items: []item{c.item}, lists: []list{proposed}, stale: c.stale,
+			plan: &restore.Plan{}, request: &Request{Asked: Requested{Scopes: c.asked}}, claims: []claims{{}},
+			items: []Item{c.item}, lists: []list{proposed}, stale: c.stale,
 		}
-		b := block{Items: d.items}
+		b := Block{Items: d.items}
 		if c.miscount {
 			b.Items = nil
 		}
 		for _, check := range d.checks(&b) {
-			want := yes
+			want := Yes
 			for _, words := range c.questions {
 				if strings.Contains(check.Question, words) {
-					want = no
+					want = No
 				}
 			}
 			if check.Answer != want && check.Answer != afterCommit {

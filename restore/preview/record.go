@@ -21,10 +21,10 @@ type witness struct {
 
 // kept is a preview as it is kept: its decision block, and how to make it again.
 type kept struct {
-	Asked   Asked   `json:"asked"`
-	Origin  Origin  `json:"origin"`
-	Block   string  `json:"preview"` // the decision block in canonical form
-	Witness witness `json:"witness"`
+	Asked   Requested `json:"asked"`
+	Origin  Origin    `json:"origin"`
+	Block   string    `json:"preview"` // the decision block in canonical form
+	Witness witness   `json:"witness"`
 }
 
 // Record is a preview that was kept. It says what was shown, and how to make
@@ -68,8 +68,8 @@ func (r *Record) ID() string { return r.id }
 // Origin says where the candidate is to be found again.
 func (r *Record) Origin() Origin { return r.kept.Origin }
 
-// Asked is what the operator asked.
-func (r *Record) Asked() Asked { return r.kept.Asked }
+// Asked returns what the operator requested.
+func (r *Record) Asked() Requested { return r.kept.Asked }
 
 // Source names the candidate that was shown; see [SourceID].
 func (r *Record) Source() string { return r.shown().Source }
@@ -113,7 +113,7 @@ type Pending struct{ ID, Path string }
 func (r *Record) Pending() []Pending {
 	var open []Pending
 	for _, c := range r.shown().Conflicts {
-		if c.Decision == pending {
+		if c.Decision == Undecided {
 			open = append(open, Pending{c.ID, c.Path})
 		}
 	}

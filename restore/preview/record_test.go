@@ -16,8 +16,8 @@ import (
 // smallRecord is a record as it is kept.
 func smallRecord(t *testing.T) (raw []byte, id string) {
 	s := bareScene(t)
-	s.add("run-1", map[string]string{"a": "alpha\n"})
-	p := s.preview()
+	s.Add("run-1", map[string]string{"a": "alpha\n"})
+	p := s.Preview()
 	return keepOf(t, p), p.ID()
 }
 
@@ -31,9 +31,9 @@ func refused(t *testing.T, raw []byte, id, how string) {
 
 func TestRecordRoundTrip(t *testing.T) {
 	s := newScene(t)
-	p := s.preview()
-	if got := kept(t, p).Origin(); !reflect.DeepEqual(got, s.request().Origin) {
-		t.Errorf("origin %+v, want %+v", got, s.request().Origin)
+	p := s.Preview()
+	if got := kept(t, p).Origin(); !reflect.DeepEqual(got, s.Request().Origin) {
+		t.Errorf("origin %+v, want %+v", got, s.Request().Origin)
 	}
 }
 

@@ -13,13 +13,21 @@ import (
 // is not part of what is approved: the identity of a preview binds what the
 // candidate is, wherever it lies.
 type Origin struct {
-	ProjectRoot string   `json:"project_root"` // absolute
-	RunDirs     []string `json:"run_dirs"`     // absolute, in chain order
+	ProjectRoot string   `json:"project_root"` // absolute; "" for a run in a store
+	RunDirs     []string `json:"run_dirs"`     // absolute, in chain order; or the address of a run in a store
 	Chain       bool     `json:"chain"`
 	RestoreRoot string   `json:"restore_root"` // as it was given
 	View        *View    `json:"view"`         // the view that was looked at, if there was one
 	// Savepoint is the ID of the savepoint of this host that the run directory is of; "" for none.
 	Savepoint string `json:"savepoint,omitzero"`
+}
+
+// from returns the project root, or the address of a run that was fetched from a store.
+func (o Origin) from() string {
+	if o.ProjectRoot == "" && len(o.RunDirs) == 1 {
+		return o.RunDirs[0]
+	}
+	return o.ProjectRoot
 }
 
 // View names a mounted view.
@@ -28,9 +36,9 @@ type View struct {
 	ID         string `json:"view_id"`
 }
 
-// Asked is what the operator asks of a preview. The zero Asked asks for the
+// Requested is what the operator asks of a preview. The zero Asked asks for the
 // default scopes and has decided nothing.
-type Asked struct {
+type Requested struct {
 	Agent     string                       `json:"agent"`     // the agent that would continue; "" if not given
 	Scopes    []scope.Scope                `json:"scopes"`    // none: the default ones (protocol section 5)
 	Decisions map[string]statement.Verdict `json:"decisions"` // on conflicts of an earlier preview, by conflict id
@@ -41,7 +49,7 @@ type Asked struct {
 // Request is everything that a preview is made of beside the restore.
 type Request struct {
 	Origin  Origin
-	Asked   Asked
+	Asked   Requested
 	Trust   trust.Policy
 	Privacy privacy.Rules // names that hold secrets
 	// Automatic are names that run by themselves, Followed those that agents follow.
@@ -66,7 +74,7 @@ type Savepoint struct {
 }
 
 // scopes are the scopes that are asked for.
-func (a *Asked) scopes() []scope.Scope {
+func (a *Requested) scopes() []scope.Scope {
 	if len(a.Scopes) == 0 {
 		return scope.Defaults()
 	}

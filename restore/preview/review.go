@@ -10,8 +10,8 @@ import (
 )
 
 // identityReview is protocol section 6 in numbers.
-func (d *deciding) identityReview() identityReview {
-	v := identityReview{Operator: d.request.Asked.Agent, Candidate: said(d.claims, "agent_id")}
+func (d *deciding) identityReview() IdentityReview {
+	v := IdentityReview{Operator: d.request.Asked.Agent, Candidate: claimed(d.claims, "agent_id")}
 	same := len(d.runs) > 0
 	v.Known = v.Operator != ""
 	for n := range d.runs {
@@ -21,13 +21,13 @@ func (d *deciding) identityReview() identityReview {
 	if v.Known {
 		v.Same = &same
 	}
-	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer }))
-	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.proposes(i) }))
-	v.Possible = len(d.numbers(func(i *item) bool { return i.Scope != scope.SameAgentIdentityLayer && i.follow }))
+	v.Items = len(d.numbers(func(i *Item) bool { return i.Scope == scope.SameAgentIdentityLayer }))
+	v.Proposed = len(d.numbers(func(i *Item) bool { return i.Scope == scope.SameAgentIdentityLayer && d.proposes(i) }))
+	v.Possible = len(d.numbers(func(i *Item) bool { return i.Scope != scope.SameAgentIdentityLayer && i.Follow }))
 	v.Rules = d.request.Followed.Digest()
 	v.Present, v.Allowed = d.present(v.Items), v.Proposed > 0
 	if v.Operator == "" {
-		v.Operator = unknown
+		v.Operator = Unknown
 	}
 	return v
 }
@@ -42,10 +42,10 @@ func (d *deciding) present(items int) *bool {
 	return &found
 }
 
-func (d *deciding) privacyReview() privacyReview {
-	v := privacyReview{Rules: d.request.Privacy.Digest(), Runs: d.request.Automatic.Digest()}
-	v.Items = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext }))
-	v.Proposed = len(d.numbers(func(i *item) bool { return i.Scope == scope.RestrictedContext && d.proposes(i) }))
+func (d *deciding) privacyReview() PrivacyReview {
+	v := PrivacyReview{Rules: d.request.Privacy.Digest(), Runs: d.request.Automatic.Digest()}
+	v.Items = len(d.numbers(func(i *Item) bool { return i.Scope == scope.RestrictedContext }))
+	v.Proposed = len(d.numbers(func(i *Item) bool { return i.Scope == scope.RestrictedContext && d.proposes(i) }))
 	v.Present, v.Approval = d.present(v.Items), v.Proposed > 0
 	v.Adequate = true
 	for n := range d.items {
@@ -56,52 +56,53 @@ func (d *deciding) privacyReview() privacyReview {
 	return v
 }
 
-// answer3 is an answer where the law allows "unknown".
-func answer3(known *bool) string {
+// AnswerIfKnown is an answer where the law allows "unknown".
+func AnswerIfKnown(known *bool) string {
 	if known == nil {
-		return unknown
+		return Unknown
 	}
-	return answer(*known)
+	return Answer(*known)
 }
 
 // The answers of a check.
 const (
-	yes         = "yes"
-	no          = "no"
+	Yes         = "yes"
+	No          = "no"
 	afterCommit = "after the commit"
 )
 
-func answer(good bool) string {
+// Answer is the answer of a check.
+func Answer(good bool) string {
 	if good {
-		return yes
+		return Yes
 	}
-	return no
+	return No
 }
 
 // checks is the state protection checklist (protocol section 14), with the further
 // confirmations of section 8.8. Each answer is computed here from what would be done. (Current
 // state is unchanged at this point: see New.)
-func (d *deciding) checks(b *block) []check {
+func (d *deciding) checks(b *Block) []Check {
 	restricted := d.proposedUnasked(scope.RestrictedContext)
-	foreign := d.numbers(func(i *item) bool {
+	foreign := d.numbers(func(i *Item) bool {
 		return d.proposes(i) && i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run)
 	})
 	identity := d.proposedUnasked(scope.SameAgentIdentityLayer)
 	unflagged := d.unflagged()
-	revived := d.numbers(func(i *item) bool {
+	revived := d.numbers(func(i *Item) bool {
 		return (d.stale || d.unsure) && d.proposes(i) && revives(i.Scope) && len(d.request.Asked.Scopes) == 0
 	})
-	unlabeled := len(d.numbers(func(i *item) bool { return d.stale && i.Class == different && i.Label == inConflict }))
-	return []check{
-		{"Was current state left as it is?", yes, d.observedText()},
-		{"Did I preserve current higher-authority instructions?", answer(checkTrust(d.plan, d.request.Trust) == nil), "no validator is revoked, and none is unpinned while others are pinned"},
-		{"Did I avoid restoring unapproved items?", answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), fmt.Sprintf("nothing is written without an approval; %d of %d items are proposed", len(b.Items), len(d.items))},
-		{"Did I avoid treating historical status as current status?", answer(len(revived) == 0), d.stalenessText()},
-		{"Were stale items labeled?", answer(unlabeled == 0), d.staleText(unlabeled)},
-		{"Did I flag all known conflicts?", answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", count(len(d.conflicts), "conflict"), unflagged)},
-		{"Did I exclude or approve restricted context?", answer(len(restricted) == 0), fmt.Sprintf("%d of %d restricted items are proposed, %d of them unasked", b.Privacy.Proposed, b.Privacy.Items, len(restricted))},
-		{"Did I avoid cross-agent identity restoration?", answer(len(foreign) == 0), fmt.Sprintf("%d identity items of another agent are proposed", len(foreign))},
-		{"Did I restore identity-layer items only for same-agent savepoints and only with approval?", answer(len(identity)+len(foreign) == 0), fmt.Sprintf("%d of %d identity items are proposed", b.Identity.Proposed, b.Identity.Items)},
+	unlabeled := len(d.numbers(func(i *Item) bool { return d.stale && i.Class == Different && i.Label == InConflict }))
+	return []Check{
+		{"Was current state left as it is?", Yes, d.observedText()},
+		{"Did I preserve current higher-authority instructions?", Answer(checkTrust(d.plan, d.request.Trust) == nil), "no validator is revoked or, while others are pinned, unpinned"},
+		{"Did I avoid restoring unapproved items?", Answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), "nothing is written without an approval; " + areProposed(len(b.Items), len(d.items), "item")},
+		{"Did I avoid treating historical status as current status?", Answer(len(revived) == 0), d.stalenessText()},
+		{"Were stale items labeled?", Answer(unlabeled == 0), d.staleText(unlabeled)},
+		{"Did I flag all known conflicts?", Answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", Count(len(d.conflicts), "conflict"), unflagged)},
+		{"Did I exclude or approve restricted context?", Answer(len(restricted) == 0), fmt.Sprintf("%s, %d of them unasked", areProposed(b.Privacy.Proposed, b.Privacy.Items, "restricted item"), len(restricted))},
+		{"Did I avoid cross-agent identity restoration?", Answer(len(foreign) == 0), Count(len(foreign), "identity item") + " of another agent " + isOrAre(len(foreign)) + " proposed"},
+		{"Did I restore identity-layer items only for same-agent savepoints and only with approval?", Answer(len(identity)+len(foreign) == 0), areProposed(b.Identity.Proposed, b.Identity.Items, "identity item")},
 		{"Did I generate a new savepoint after commit?", afterCommit, "it is prepared before anything is written, and published when all is in place"},
 	}
 }
@@ -112,7 +113,7 @@ func (d *deciding) proposedUnasked(s scope.Scope) []int {
 	if slices.Contains(d.request.Asked.Scopes, s) {
 		return nil
 	}
-	return d.numbers(func(i *item) bool { return d.proposes(i) && i.Scope == s })
+	return d.numbers(func(i *Item) bool { return d.proposes(i) && i.Scope == s })
 }
 
 // unflagged counts the proposed items that something stands in the way of and
@@ -120,11 +121,11 @@ func (d *deciding) proposedUnasked(s scope.Scope) []int {
 func (d *deciding) unflagged() int {
 	flagged := map[int]bool{}
 	for _, c := range d.conflicts {
-		for _, number := range c.items {
-			flagged[number] = flagged[number] || c.Type == stateConflict
+		for _, number := range c.Numbers {
+			flagged[number] = flagged[number] || c.Type == StateConflict
 		}
 	}
-	return len(d.numbers(func(i *item) bool { return d.proposes(i) && !i.isFree() && !flagged[i.number] }))
+	return len(d.numbers(func(i *Item) bool { return d.proposes(i) && !i.IsFree() && !flagged[i.Number] }))
 }
 
 func (d *deciding) staleText(unlabeled int) string {
@@ -142,32 +143,32 @@ func (d *deciding) stalenessText() string {
 	case d.request.Current.ID == "":
 		return "the restore root has no active savepoint"
 	case d.unsure:
-		return "whether the candidate is older than that of the active savepoint is unknown, so it is treated as if it were"
+		return "it is unknown whether the candidate is older than that of the active savepoint, so it is treated as older"
 	case d.stale:
-		return "the active savepoint is of a later candidate, and what is old is labeled"
+		return "the active savepoint is of a later candidate, and outdated items are labeled"
 	}
 	return "the candidate is not older than that of the active savepoint"
 }
 
 // approvalOf lists what is to be decided.
-func (d *deciding) approvalOf() approval {
-	p := d.recommendedPlan()
-	a := approval{Status: pending, Required: []string{}, Statement: p.statement, Plan: d.planText(p)}
+func (d *deciding) approvalOf() Wanted {
+	p := d.recommendedSelection()
+	a := Wanted{Status: Undecided, Required: []string{}, Statement: p.statement, Plan: d.planText(p)}
 	for n := range d.items {
 		if d.lists[n] == proposed {
 			a.Required = append(a.Required, d.items[n].ID)
 		}
 	}
 	for n := range d.conflicts {
-		if d.conflicts[n].Decision == pending {
+		if d.conflicts[n].Decision == Undecided {
 			a.Required = append(a.Required, d.conflicts[n].ID)
 		}
 	}
 	return a
 }
 
-// isWhole reports whether all that is proposed is what is recommended.
-func (a *approval) isWhole() bool { return strings.HasPrefix(a.Statement, Exactly) }
+// IsWhole reports whether all that is proposed is what is recommended.
+func (a *Wanted) IsWhole() bool { return strings.HasPrefix(a.Statement, Exactly) }
 
 // Exactly is the statement that approves all that a preview proposes.
 const Exactly = statement.Exactly

@@ -34,10 +34,10 @@ var highImpact = []scope.Scope{scope.SameAgentIdentityLayer, scope.OperatorConte
 func (d *deciding) unknownSource() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, id := range d.validators() {
-		items := d.ofRun(n, func(i *item) bool { return slices.Contains(highImpact, i.Scope) })
+		items := d.ofRun(n, func(i *Item) bool { return slices.Contains(highImpact, i.Scope) })
 		if len(items) > 0 && d.request.Trust.Of(id) == trust.Unknown {
-			found = append(found, one(quarantine.SourceUnknown, "%s: validator %s is not pinned, and %s what later work follows, the first is %s (%s)",
-				d.runTexts[n], id, decides(len(items)), itemID(items[0]), d.items[items[0]-1].Scope))
+			found = append(found, one(quarantine.SourceUnknown, "%s: validator %s is not pinned, and %s what later work follows; the first is %s (%s)",
+				d.runTexts[n], id, decides(len(items)), ItemID(items[0]), d.items[items[0]-1].Scope))
 		}
 	}
 	return few(found)
@@ -57,10 +57,10 @@ func (d *deciding) foreignIdentity() []quarantine.Finding {
 	}
 	var found []quarantine.Finding
 	for n := range d.runs {
-		items := d.ofRun(n, func(i *item) bool { return i.Scope == scope.SameAgentIdentityLayer })
+		items := d.ofRun(n, func(i *Item) bool { return i.Scope == scope.SameAgentIdentityLayer })
 		if d.agentsKnown(n) && !d.sameAgent(n) && len(items) > 0 {
 			found = append(found, one(quarantine.CrossAgentIdentity, "%s is of agent %q and holds an identity layer of %s; the operator's agent is %q",
-				d.runTexts[n], d.claims[n].text["agent_id"], count(len(items), "item"), d.request.Asked.Agent))
+				d.runTexts[n], d.claims[n].text["agent_id"], Count(len(items), "item"), d.request.Asked.Agent))
 		}
 	}
 	return few(found)
@@ -72,10 +72,10 @@ func (d *deciding) undeclaredSecrets() []quarantine.Finding {
 	if len(d.undeclared) == 0 {
 		return nil
 	}
-	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets are declared something else, the first is %q", count(len(d.undeclared), "name"), d.undeclared[0])}
+	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets have another declared scope; the first is %q", Count(len(d.undeclared), "name"), d.undeclared[0])}
 }
 
-// contradictions: what TASK_SPEC.json or CHANGES says for machines cannot be understood, or
+// contradictions: what TASK_SPEC.json, CHANGES or BLOCKS says for machines cannot be understood, or
 // is about nothing.
 func (d *deciding) contradictions() []quarantine.Finding {
 	var found []quarantine.Finding
@@ -86,8 +86,11 @@ func (d *deciding) contradictions() []quarantine.Finding {
 		if c.changes != nil {
 			found = append(found, one(quarantine.Contradiction, "%s: %v", d.runTexts[n], c.changes))
 		}
+		if c.blocks != nil {
+			found = append(found, one(quarantine.Contradiction, "%s: %v", d.runTexts[n], c.blocks))
+		}
 		for _, unused := range c.scopes.Unused(slices.Values(d.pathsOf(n))) {
-			found = append(found, one(quarantine.Contradiction, "%s: constraints.restore_scopes speaks of %q, which no output fits", d.runTexts[n], unused))
+			found = append(found, one(quarantine.Contradiction, "%s: constraints.restore_scopes has %q, which matches no output", d.runTexts[n], unused))
 		}
 	}
 	return few(found)
@@ -95,7 +98,7 @@ func (d *deciding) contradictions() []quarantine.Finding {
 
 func (d *deciding) pathsOf(run int) []string {
 	var paths []string
-	for _, number := range d.ofRun(run, func(*item) bool { return true }) {
+	for _, number := range d.ofRun(run, func(*Item) bool { return true }) {
 		paths = append(paths, d.items[number-1].path)
 	}
 	return paths
@@ -106,7 +109,7 @@ func (d *deciding) badStatus() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
 		if status := c.status(); slices.Contains(badStatuses, status) {
-			found = append(found, one(quarantine.ArtifactStatus, "%s says of itself that it is %s", d.runTexts[n], status))
+			found = append(found, one(quarantine.ArtifactStatus, "%s declares itself as %s", d.runTexts[n], status))
 		}
 	}
 	return few(found)
@@ -154,6 +157,6 @@ func few(found []quarantine.Finding) []quarantine.Finding {
 	if len(found) <= maxFindings {
 		return found
 	}
-	more := one(found[0].Rule, "%d more are found by this rule", len(found)-maxFindings)
+	more := one(found[0].Rule, "this rule has %s", Count(len(found)-maxFindings, "more finding"))
 	return append(found[:maxFindings], more)
 }

@@ -1,108 +1,110 @@
 package preview
 
 import (
+	"context"
 	"fmt"
-	"strconv"
-	"strings"
-	"unicode/utf8"
+	"slices"
+	"time"
 
-	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
-// maxWords is how many bytes of one text the page shows; paths are no longer.
-const maxWords = 4096
+// Shown is what a preview shows, as a copy: whatever is done to it, the preview stays as it is.
+// No function of this package takes one.
+type Shown struct {
+	ID    string
+	Block Block
+	Held  []quarantine.Finding // what holds the candidate in quarantine; see [Preview.HeldBy]
 
-// words shows words on the page as the Markdown does, without its markup: what
-// cannot be seen, or reorders what is seen, is an escape. It says how much of a
-// long text is left out.
-func words(s string) string {
-	more := ""
-	if len(s) > maxWords {
-		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
-		s = s[:maxWords]
-	}
-	return escaped(s) + more
+	ProjectRoot string    // as the operator named it
+	Warning     string    // of the day; see [Request]
+	Completed   time.Time // of the latest run; the zero time where no run has a date
+
+	DefaultScopes bool // the operator asks for no scopes
+	Replaces      bool // existing files are replaced
+	Removes       bool // the candidate is a change set that removes files
+	IsBlocked     bool // a conflict ends a commit of all that is proposed
+	CouldClear    bool // a preview with [Asked].Replace may find fewer such conflicts
+	ResultExists  bool // something is at the name of a result artifact
+	RemovesOnly   bool // what nothing hinders are removals alone, which no bundle can be made of
+
+	Exact        string // what "exactly as proposed" approves, in a sentence
+	Part         string // what it means that the recommended plan is a part; "" where it is not
+	Acknowledged int    // conflicts that the recommended statement acknowledges
 }
 
-// escaped has an escape for everything that cannot be seen, or reorders what is.
-func escaped(s string) string {
-	quoted := visible.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+// Shown returns what the preview shows.
+func (p *Preview) Shown() Shown {
+	d := p.decided
+	recommended := d.recommendedSelection()
+	completed, _ := completedOf(d.plan)
+	return Shown{
+		ID: p.id, Block: p.block.clone(), Held: slices.Clone(p.held),
+		ProjectRoot: p.request.Origin.from(), Warning: p.request.Warning, Completed: completed,
+		DefaultScopes: len(p.request.Asked.Scopes) == 0, Replaces: p.restore.Replaces(), Removes: len(d.plan.Removes()) > 0,
+		IsBlocked: p.restore.Blocked() != nil, CouldClear: slices.ContainsFunc(p.restore.Conflicts(), d.isReplaceable),
+		ResultExists: d.noRoomForResult(), RemovesOnly: d.removesOnly(),
+		Exact: d.planText(d.exactSelection()), Part: d.partText(recommended), Acknowledged: len(recommended.acknowledge),
+	}
 }
 
-// name shows a name: as it is when it is plain, else quoted, so that where it
-// begins and ends can be seen. A plain name never begins with a quote, so no two
-// names are shown as one.
-func name(s string) string {
-	for _, c := range []byte(s) {
-		if !plain(c) {
-			return visible.Quote(s)
-		}
+// Restore returns the restore that is shown. It is the caller's of [New].
+func (p *Preview) Restore() *restore.Restore { return p.restore }
+
+// CheckRoot returns [ErrUnsettled] if the restore root is not as it was when the preview was made.
+func (p *Preview) CheckRoot(ctx context.Context) error {
+	name := p.block.Root.Path
+	after, err := observe(ctx, p.restore, name)
+	if err == nil && after.witness != p.witness.Root {
+		err = ErrUnsettled
 	}
-	if s == "" {
-		return `""`
+	if err != nil {
+		return fmt.Errorf("looking at restore root %q: %w", name, err)
 	}
-	return s
+	return nil
 }
 
-func plain(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("._-+=@/", c) >= 0
+// Source returns the output of the candidate that an item is; the zero Output of a removal.
+func (i *Item) Source() verify.Output { return i.output }
+
+// clone copies the decision block, with everything that it leads to.
+func (b *Block) clone() Block {
+	c := *b
+	c.Scope = slices.Clone(b.Scope)
+	c.Items, c.ReferenceOnly, c.DoNotRestore = cloneItems(b.Items), cloneItems(b.ReferenceOnly), cloneItems(b.DoNotRestore)
+	c.Conflicts = slices.Clone(b.Conflicts)
+	for n := range c.Conflicts {
+		c.Conflicts[n].Items, c.Conflicts[n].Numbers = slices.Clone(b.Conflicts[n].Items), slices.Clone(b.Conflicts[n].Numbers)
+	}
+	c.Privacy.Present = cloneOf(b.Privacy.Present)
+	c.Identity.Same, c.Identity.Present = cloneOf(b.Identity.Same), cloneOf(b.Identity.Present)
+	c.Approval.Required = slices.Clone(b.Approval.Required)
+	c.Candidate.ChainRoot, c.View = cloneOf(b.Candidate.ChainRoot), cloneOf(b.View)
+	c.Candidate.Runs, c.Candidate.Unsigned = slices.Clone(b.Candidate.Runs), slices.Clone(b.Candidate.Unsigned)
+	c.Candidate.Directories = slices.Clone(b.Candidate.Directories)
+	c.Root.Warnings = slices.Clone(b.Root.Warnings)
+	c.Findings, c.Checks = slices.Clone(b.Findings), slices.Clone(b.Checks)
+	if c.Replacement = cloneOf(b.Replacement); c.Replacement != nil {
+		c.Replacement.Artifacts = slices.Clone(b.Replacement.Artifacts)
+	}
+	return c
 }
 
-// A part is a piece of a line of a file: text as it is, or the escape of one
-// character that cannot be seen.
-type part struct {
-	Text   string
-	Escape bool
+func cloneItems(items []Item) []Item {
+	all := slices.Clone(items)
+	for n := range all {
+		all[n].Before = cloneOf(all[n].Before)
+	}
+	return all
 }
 
-// partsOf takes a line of a file apart. A tab stays what it is. What is escaped
-// is told from the same characters in the file by being a part of its own.
-func partsOf(line string) []part {
-	var parts []part
-	var scan visible.Scanner
-	begin := 0
-	for at, r := range line {
-		if !scan.Hidden(r) || r == '\t' {
-			continue
-		}
-		if begin < at {
-			parts = append(parts, part{Text: line[begin:at]})
-		}
-		parts = append(parts, part{visible.Rune(r), true})
-		begin = at + utf8.RuneLen(r)
+// cloneOf copies what a pointer leads to.
+func cloneOf[T any](p *T) *T {
+	if p == nil {
+		return nil
 	}
-	if begin < len(line) {
-		parts = append(parts, part{Text: line[begin:]})
-	}
-	return parts
-}
-
-// sizeText is a number of bytes for people.
-func sizeText(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	size, unit := float64(n)/1024, 0
-	for ; size >= 1023.95 && unit < 5; unit++ {
-		size /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
-}
-
-// digits is a number with a comma at every third digit.
-func digits(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
-// counted is a number of things: "1 item", "2,000 items".
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return digits(int64(n)) + " " + thing + "s"
+	c := *p
+	return &c
 }

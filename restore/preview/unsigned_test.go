@@ -16,7 +16,7 @@ import (
 // unsigned, and nothing that it says is shown.
 func TestIdentityIgnoresUnsigned(t *testing.T) {
 	s := newScene(t)
-	first := s.preview()
+	first := s.Preview()
 	json, report := jsonOf(t, first), reportOf(t, first)
 	if !bytes.Contains(json, []byte(`"unsigned_artifacts":["PROOF.json"]`)) {
 		t.Errorf("it does not say what is unsigned: %s", json)
@@ -25,7 +25,7 @@ func TestIdentityIgnoresUnsigned(t *testing.T) {
 	set := func(field string, value any) func(map[string]any) {
 		return func(f map[string]any) { f[field] = value }
 	}
-	r := s.runs[0]
+	r := s.Runs[0]
 	for name, change := range map[string]func(){
 		"generated_at": func() { r.Edit(bundle.OutputHashes, set("generated_at", stamp)) },
 		"validator":    func() { r.Edit(bundle.OutputHashes, set("validator_build_id", "git:"+stamp)) },
@@ -43,7 +43,7 @@ func TestIdentityIgnoresUnsigned(t *testing.T) {
 		},
 	} {
 		change()
-		again := s.preview()
+		again := s.Preview()
 		if again.ID() != first.ID() || !bytes.Equal(jsonOf(t, again), json) || reportOf(t, again) != report {
 			t.Errorf("%s: another preview:\n%s\nbefore\n%s", name, jsonOf(t, again), json)
 		}

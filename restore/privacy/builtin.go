@@ -20,7 +20,7 @@ const (
 )
 
 // builtin is the table. A row must name what holds a secret nearly whenever it
-// occurs; docs/formats.md says the same.
+// occurs; docs/restricted-names.md shows the table.
 var builtin = [...]name{
 	{".env", "secrets in environment variables", nil},
 	{".env.*", "secrets in environment variables", []string{".env.example", ".env.sample", ".env.template"}},

@@ -5,7 +5,7 @@
 //
 // # Rules
 //
-// The rules are the table of this package, which docs/formats.md shows
+// The rules are the table of this package, which docs/restricted-names.md shows
 // with the reason of each, and what the operator adds: every file in the
 // directory restricted.d of a place, in the order of the names (those that begin
 // with a dot are skipped), the places in the order given. A line of a file is

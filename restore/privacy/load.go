@@ -11,7 +11,7 @@ import (
 // restricted is the directory of a place.
 const restricted = "restricted.d"
 
-// Bounds of what the operator says.
+// Bounds of the operator's lists.
 const (
 	maxFile  = 64 << 10 // bytes of a file
 	maxRules = 1000     // patterns that are not taken back, the table's among them
@@ -84,7 +84,7 @@ func (l *loader) line(line string) error {
 	same := func(r rule) bool { return r.pattern.String() == pattern.String() }
 	if back {
 		if !l.known[pattern.String()] {
-			return fmt.Errorf("there is no pattern %.100q to take back", text)
+			return fmt.Errorf("pattern %.100q is negated, but not in the list", text)
 		}
 		l.rules = slices.DeleteFunc(l.rules, same)
 		return nil

@@ -16,7 +16,7 @@ var changes = map[string]func(*testing.T, *quarantine.Store) error{
 		return s.Hold(t.Context(), candidate("a"), findings("approval_vague sure")[0])
 	},
 	"judge": func(t *testing.T, s *quarantine.Store) error {
-		_, _, err := s.Judge(t.Context(), candidate("a"), findings("cross_agent_identity b"))
+		_, _, err := s.Update(t.Context(), candidate("a"), findings("cross_agent_identity b"))
 		return err
 	},
 	"release": func(t *testing.T, s *quarantine.Store) error {

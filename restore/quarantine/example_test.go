@@ -30,11 +30,11 @@ func Example() {
 	ctx := context.Background()
 	c := quarantine.Candidate{Source: strings.Repeat("5c", 32), RestoreRoot: "/srv/restore"}
 	found := []quarantine.Finding{{Rule: quarantine.ArtifactStatus, Detail: `run "r1" is deprecated`}}
-	held, _, err := store.Judge(ctx, c, found)
+	held, _, err := store.Update(ctx, c, found)
 	fmt.Println(len(held), err)
 	_, err = store.Release(ctx, "5c5c5c5c", "it is the one we want")
 	fmt.Println(err)
-	held, _, err = store.Judge(ctx, c, found)
+	held, _, err = store.Update(ctx, c, found)
 	fmt.Println(len(held), err)
 
 	// Output:

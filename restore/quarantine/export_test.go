@@ -18,7 +18,7 @@ func Again(raw []byte) (before, after Record, err error) {
 		return Record{}, Record{}, err
 	}
 	before = v.Record
-	v.judge(nil, now())
+	v.update(nil, now())
 	_, raw, err = v.next()
 	if err != nil {
 		panic(err)

@@ -22,7 +22,7 @@ type RecordError struct {
 
 // Error names the record.
 func (e *RecordError) Error() string {
-	return fmt.Sprintf("quarantine record %q, whose candidate counts as held: %v", e.Path, e.Err)
+	return fmt.Sprintf("quarantine record %q, whose candidate is treated as held: %v", e.Path, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -45,7 +45,7 @@ func parseName(name string) (source string, version int64, ok bool) {
 	return source, version, true
 }
 
-// listing is what stands in the directory of a store, in byte order. Names that
+// listing has the names in the directory of a store, in byte order. Names that
 // begin with a dot are files that never became records.
 type listing struct {
 	dir   *pathsafe.Dir
@@ -75,7 +75,7 @@ func (l listing) sources(prefix string) (sources []string, err error) {
 	for _, name := range l.of(prefix) {
 		source, _, ok := parseName(name)
 		if !ok {
-			return nil, l.damaged("", name, errors.New("this is no name of a record"))
+			return nil, l.damaged("", name, errors.New("not the name of a record"))
 		}
 		sources = append(sources, source)
 	}
@@ -93,7 +93,7 @@ func (l listing) load(source string) (version, error) {
 	for _, name := range l.of(source) {
 		_, n, ok := parseName(name)
 		if !ok {
-			return version{}, l.damaged(source, name, errors.New("this is no name of a record"))
+			return version{}, l.damaged(source, name, errors.New("not the name of a record"))
 		}
 		highest = max(highest, n)
 	}

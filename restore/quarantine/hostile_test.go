@@ -52,7 +52,7 @@ func read(t testing.TB, file string) []byte {
 func counted(t testing.TB, s *quarantine.Store, what string) {
 	t.Helper()
 	c := candidate("a")
-	held, changed, judgeErr := s.Judge(t.Context(), c, nil)
+	held, changed, judgeErr := s.Update(t.Context(), c, nil)
 	asked, heldErr := s.Held(t.Context(), c, nil)
 	all, listErr := s.List(t.Context())
 	shown, showErr := s.Show(t.Context(), c.Source)
@@ -63,7 +63,7 @@ func counted(t testing.TB, s *quarantine.Store, what string) {
 	holdErr := s.Hold(t.Context(), c, findings("approval_vague sure")[0])
 	for i, err := range []error{judgeErr, heldErr, listErr, showErr, releaseErr, holdErr} {
 		var record *quarantine.RecordError
-		if !errors.As(err, &record) || !strings.Contains(record.Path, c.Source) || !strings.Contains(err.Error(), "counts as held") {
+		if !errors.As(err, &record) || !strings.Contains(record.Path, c.Source) || !strings.Contains(err.Error(), "treated as held") {
 			t.Errorf("%s: call %d: %v", what, i, err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestTooLarge(t *testing.T) {
 	logged := 0
 	s := open(t, path, func(quarantine.Change) error { logged++; return nil })
 	c.RunDirs = []string{"/" + strings.Repeat("x", quarantine.MaxRecord)}
-	if held, _, err := s.Judge(t.Context(), c, findings("artifact_status x")); err == nil || held != nil || logged != 0 {
+	if held, _, err := s.Update(t.Context(), c, findings("artifact_status x")); err == nil || held != nil || logged != 0 {
 		t.Errorf("held by %v, %d logged", held, logged)
 	}
 }

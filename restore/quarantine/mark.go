@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 )
 
 // Rule is a rule of section 12.
@@ -32,7 +34,7 @@ var rules = []Rule{
 	Contradiction, ArtifactStatus, UnresolvedAuthority, ApprovalVague,
 }
 
-// sticky says that only a person ends what a rule has found.
+// sticky reports that only a person ends what a rule has found.
 func (r Rule) sticky() bool { return r == ApprovalVague }
 
 // Finding is what was found under a rule. Both members are its identity: a
@@ -48,7 +50,7 @@ const maxDetail = 4 << 10
 func (f Finding) check() error {
 	switch {
 	case !slices.Contains(rules, f.Rule):
-		return fmt.Errorf("there is no rule %q", f.Rule)
+		return fmt.Errorf("unknown rule %q", f.Rule)
 	case f.Detail == "" || len(f.Detail) > maxDetail || !utf8.ValidString(f.Detail):
 		return fmt.Errorf("the detail of %s is no UTF-8 text of 1 to %d bytes", f.Rule, maxDetail)
 	}
@@ -59,16 +61,23 @@ func (f Finding) check() error {
 // it was to go when its record was last changed.
 type Candidate struct {
 	Source      string   `json:"source"`       // bundle root or chain root, 64 lower-case hex digits
-	RunDirs     []string `json:"run_dirs"`     // absolute paths
+	RunDirs     []string `json:"run_dirs"`     // absolute paths, or addresses in a store
 	RestoreRoot string   `json:"restore_root"` // absolute path
+}
+
+// isAddress reports whether a run is named by its address in a store (package verify/store), which
+// begins with a scheme.
+func isAddress(run string) bool {
+	scheme, _, found := strings.Cut(run, "://")
+	return found && scheme != "" && !strings.Contains(scheme, "/")
 }
 
 func (c Candidate) check() error {
 	if !isSource(c.Source) {
-		return fmt.Errorf("%.100q is no source id: 64 lower-case hex digits", c.Source)
+		return fmt.Errorf("%.100q is not a source id (64 lower-case hex digits)", c.Source)
 	}
 	for _, path := range append([]string{c.RestoreRoot}, c.RunDirs...) {
-		if !filepath.IsAbs(path) {
+		if !filepath.IsAbs(path) && (path == c.RestoreRoot || !isAddress(path)) {
 			return fmt.Errorf("path %q is not absolute", path)
 		}
 	}
@@ -94,9 +103,7 @@ func pathText(path string) string {
 
 const sourceLen = 64
 
-func isSource(s string) bool { return len(s) == sourceLen && isHex(s) }
-
-func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+func isSource(s string) bool { return hexdigits.Are(s, sourceLen) }
 
 // Mark is a finding in the record of a candidate.
 type Mark struct {
@@ -155,7 +162,7 @@ type Change struct {
 	Mark      Mark
 }
 
-// HeldError says that a candidate is held. Who asks for marks turns them into
+// HeldError reports that a candidate is held. Who asks for marks turns them into
 // this error.
 type HeldError struct {
 	Source string
@@ -173,8 +180,8 @@ func (e *HeldError) Error() string {
 
 // Reasons for which nothing is shown or released.
 var (
-	ErrUnknown   = errors.New("there is no such candidate in quarantine")
-	ErrAmbiguous = errors.New("several candidates in quarantine begin so")
-	ErrNotHeld   = errors.New("nothing holds this candidate")
+	ErrUnknown   = errors.New("no such candidate in quarantine")
+	ErrAmbiguous = errors.New("ambiguous prefix of a candidate in quarantine")
+	ErrNotHeld   = errors.New("this candidate is not held")
 	ErrReason    = fmt.Errorf("a reason is one line of UTF-8 text of 1 to %d bytes", maxReason)
 )

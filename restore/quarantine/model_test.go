@@ -124,7 +124,7 @@ func (m *machine) judge(t *rapid.T) {
 		t.Fatalf("asked: held by %q, %v; want %q", words(asked), err, want)
 	}
 	m.begin(t)
-	held, changed, err := m.store.Judge(t.Context(), c, findings(found...))
+	held, changed, err := m.store.Update(t.Context(), c, findings(found...))
 	if !m.did(t, err, changes) {
 		return
 	}

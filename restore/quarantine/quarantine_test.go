@@ -79,7 +79,7 @@ func judge(t testing.TB, s *quarantine.Store, c quarantine.Candidate, found []qu
 	asked, err := s.Held(t.Context(), c, found)
 	must(t, err)
 	want(t, "asked", words(asked), holds...)
-	held, changed, err := s.Judge(t.Context(), c, found)
+	held, changed, err := s.Update(t.Context(), c, found)
 	must(t, err)
 	want(t, "judged", words(held), holds...)
 	return changed
@@ -182,8 +182,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRefused: what makes no sense is not kept, and is no judgement.
-func TestRefused(t *testing.T) {
+// TestRejected: what makes no sense is not kept, and is no judgement.
+func TestRejected(t *testing.T) {
 	path := private(t)
 	s, good := open(t, path, nil), findings("artifact_status x")
 	vague := findings("approval_vague x")
@@ -198,7 +198,7 @@ func TestRefused(t *testing.T) {
 		"rule": {candidate("a"), findings("status x")}, "no detail": {candidate("a"), findings("artifact_status")}, "long": {candidate("a"), []quarantine.Finding{long}},
 		"bytes": {candidate("a"), findings("artifact_status \xff")}, "not so": {candidate("a"), vague},
 	} {
-		if held, changed, err := s.Judge(t.Context(), test.c, test.found); err == nil || held != nil || changed != nil {
+		if held, changed, err := s.Update(t.Context(), test.c, test.found); err == nil || held != nil || changed != nil {
 			t.Errorf("%s: judged %v, %v", name, held, changed)
 		}
 		if held, err := s.Held(t.Context(), test.c, test.found); err == nil || held != nil {
@@ -231,8 +231,8 @@ func TestReasons(t *testing.T) {
 	must(t, err)
 }
 
-// TestOpenRefuses: the directory is there, ours and private, and no link.
-func TestOpenRefuses(t *testing.T) {
+// TestOpenRejects: the directory is there, ours and private, and no link.
+func TestOpenRejects(t *testing.T) {
 	dir := private(t)
 	must(t, os.Mkdir(filepath.Join(dir, "open"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
@@ -256,11 +256,11 @@ func TestMany(t *testing.T) {
 	for i := range quarantine.MaxMarks {
 		found = append(found, quarantine.Finding{Rule: quarantine.ArtifactStatus, Detail: fmt.Sprint(i)})
 	}
-	held, _, err := s.Judge(t.Context(), c, found)
+	held, _, err := s.Update(t.Context(), c, found)
 	if err != nil || len(held) != len(found) {
 		t.Fatalf("%d marks, %v", len(held), err)
 	}
-	if _, _, err := s.Judge(t.Context(), c, append(found, findings("artifact_status more")...)); err == nil {
+	if _, _, err := s.Update(t.Context(), c, append(found, findings("artifact_status more")...)); err == nil {
 		t.Error("one more was kept")
 	}
 	if err := s.Hold(t.Context(), c, findings("approval_vague x")[0]); err == nil {
@@ -270,7 +270,7 @@ func TestMany(t *testing.T) {
 	must(t, err)
 	must(t, s.Hold(t.Context(), c, findings("approval_vague x")[0]))
 	judge(t, s, c, found[1:], "approval_vague x")
-	held, _, err = s.Judge(t.Context(), c, found[:1])
+	held, _, err = s.Update(t.Context(), c, found[:1])
 	must(t, err)
 	want(t, "forgotten", words(held), "artifact_status 0", "approval_vague x")
 }
@@ -296,7 +296,7 @@ func TestTogether(t *testing.T) {
 				if err := s.Hold(t.Context(), c, quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: fmt.Sprint(n, i)}); err != nil {
 					t.Error(err)
 				}
-				if held, _, err := s.Judge(t.Context(), c, findings("artifact_status x")); err != nil || len(held) < 2 {
+				if held, _, err := s.Update(t.Context(), c, findings("artifact_status x")); err != nil || len(held) < 2 {
 					t.Errorf("held by %q, %v", words(held), err)
 				}
 				if _, err := s.List(t.Context()); err != nil {
@@ -330,7 +330,7 @@ func TestWaits(t *testing.T) {
 	holder, err := pathsafe.OpenRoot(path)
 	must(t, err)
 	must(t, holder.TryLock())
-	if _, _, err := quarantine.Hurried(s).Judge(t.Context(), c, nil); !errors.Is(err, pathsafe.ErrLocked) {
+	if _, _, err := quarantine.Hurried(s).Update(t.Context(), c, nil); !errors.Is(err, pathsafe.ErrLocked) {
 		t.Errorf("judged: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -346,7 +346,7 @@ func TestWaits(t *testing.T) {
 func TestClosed(t *testing.T) {
 	s := open(t, private(t), nil)
 	must(t, s.Close())
-	_, _, judgeErr := s.Judge(t.Context(), candidate("a"), nil)
+	_, _, judgeErr := s.Update(t.Context(), candidate("a"), nil)
 	_, heldErr := s.Held(t.Context(), candidate("a"), nil)
 	_, listErr := s.List(t.Context())
 	for what, err := range map[string]error{"judge": judgeErr, "held": heldErr, "list": listErr} {
@@ -358,7 +358,7 @@ func TestClosed(t *testing.T) {
 
 func TestHeldError(t *testing.T) {
 	s, c := open(t, private(t), nil), candidate("a")
-	held, _, err := s.Judge(t.Context(), c, findings("artifact_status y", "artifact_status x\n", "source_unknown_high_impact z"))
+	held, _, err := s.Update(t.Context(), c, findings("artifact_status y", "artifact_status x\n", "source_unknown_high_impact z"))
 	must(t, err)
 	want(t, "error", []string{(&quarantine.HeldError{Source: c.Source, Marks: held}).Error()},
 		"candidate "+c.Source+" is quarantined: source_unknown_high_impact, artifact_status")

@@ -91,7 +91,7 @@ func (v *version) check() error {
 		return fmt.Errorf("it has %d marks", len(v.Marks))
 	}
 	for _, path := range append([]string{v.RestoreRoot}, v.RunDirs...) {
-		if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, `"/`) {
+		if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, `"/`) && (path == v.RestoreRoot || !isAddress(path)) {
 			return fmt.Errorf("path %q is not absolute", path)
 		}
 	}
@@ -101,7 +101,7 @@ func (v *version) check() error {
 			return err
 		}
 		if counts := m.Held() || !m.Rule.sticky(); counts && seen[m.Finding] {
-			return fmt.Errorf("it marks twice what is one finding of %s", m.Rule)
+			return fmt.Errorf("it marks the same finding of %s twice", m.Rule)
 		} else if counts {
 			seen[m.Finding] = true
 		}
@@ -128,15 +128,15 @@ func (m Mark) check() error {
 	case slices.ContainsFunc(times, func(t time.Time) bool { return t.Location() != time.UTC }):
 		return fmt.Errorf("a time of %s is not in UTC", m.Rule)
 	case m.Cleared != nil && (m.Released != nil || m.Rule.sticky()):
-		return fmt.Errorf("the mark of %s was cleared, and cannot have been", m.Rule)
+		return fmt.Errorf("the mark of %s is cleared, but marks of this rule cannot be cleared", m.Rule)
 	case m.Released != nil && m.Released.Operator == "":
-		return fmt.Errorf("nobody released the mark of %s", m.Rule)
+		return fmt.Errorf("the mark of %s has no release", m.Rule)
 	}
 	return nil
 }
 
-// judge holds what was found and clears what was not.
-func (r *Record) judge(found []Finding, now time.Time) (changes []Change) {
+// update holds what was found and clears what was not.
+func (r *Record) update(found []Finding, now time.Time) (changes []Change) {
 	r.Marks = slices.Clone(r.Marks)
 	for i, m := range r.Marks {
 		if m.Held() && !m.Rule.sticky() && !slices.Contains(found, m.Finding) {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
@@ -77,7 +78,7 @@ func checkPrivate(dir *pathsafe.Dir) error {
 	case int(st.UID) != os.Geteuid():
 		return errors.New("it belongs to another user")
 	case st.Perm&0o077 != 0:
-		return fmt.Errorf("mode %04o lets others in; it must be 0700", st.Perm)
+		return fmt.Errorf("mode %04o allows access by other users; it must be 0700", st.Perm)
 	}
 	return nil
 }
@@ -85,21 +86,21 @@ func checkPrivate(dir *pathsafe.Dir) error {
 // Close closes the directory.
 func (s *Store) Close() error { return s.dir.Close() }
 
-// Judge is told all that is computed of a candidate now. It holds what is new,
+// Update is told all that is computed of a candidate now. It holds what is new,
 // clears what is no longer found, leaves alone what is sticky, and returns what
 // holds the candidate, in the order of section 12, and what it has changed.
-func (s *Store) Judge(ctx context.Context, c Candidate, found []Finding) (held []Mark, changed []Change, err error) {
+func (s *Store) Update(ctx context.Context, c Candidate, found []Finding) (held []Mark, changed []Change, err error) {
 	if err := checkAll(c, found, false); err != nil {
 		return nil, nil, err
 	}
-	after, changed, err := s.change(ctx, c, func(r *Record, now time.Time) []Change { return r.judge(found, now) })
+	after, changed, err := s.change(ctx, c, func(r *Record, now time.Time) []Change { return r.update(found, now) })
 	if err != nil {
 		return nil, nil, err
 	}
 	return after.Held(), changed, nil
 }
 
-// Held is what [Store.Judge] would return, and changes nothing. A mark that is
+// Held is what [Store.Update] would return, and changes nothing. A mark that is
 // not kept yet is as old as the question.
 func (s *Store) Held(ctx context.Context, c Candidate, found []Finding) ([]Mark, error) {
 	if err := checkAll(c, found, false); err != nil {
@@ -114,7 +115,7 @@ func (s *Store) Held(ctx context.Context, c Candidate, found []Finding) ([]Mark,
 	if err != nil {
 		return nil, err
 	}
-	r.judge(found, now())
+	r.update(found, now())
 	return r.Held(), nil
 }
 
@@ -199,7 +200,7 @@ const minPrefix = 4
 
 // resolve reads the record of the candidate that is meant.
 func resolve(l listing, source string) (version, error) {
-	if len(source) < minPrefix || len(source) > sourceLen || !isHex(source) {
+	if len(source) < minPrefix || len(source) > sourceLen || !hexdigits.Only(source) {
 		return version{}, fmt.Errorf("%.100q is neither a source id of %d lower-case hex digits nor the first %d or more of one: %w", source, sourceLen, minPrefix, ErrUnknown)
 	}
 	sources, err := l.sources(source)
@@ -222,7 +223,7 @@ func checkAll(c Candidate, found []Finding, sticky bool) error {
 	for _, f := range found {
 		err := f.check()
 		if err == nil && f.Rule.sticky() != sticky {
-			err = fmt.Errorf("%s is not found in this way", f.Rule)
+			err = fmt.Errorf("rule %s does not make findings of this kind", f.Rule)
 		}
 		if err != nil {
 			return fmt.Errorf("quarantine: %w", err)
@@ -304,7 +305,7 @@ func (s *Store) write(l listing, v version, changed []Change) error {
 // now is the time as a record holds it.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
-// operator is who runs this program.
+// operator is the user that runs this program.
 func operator() string {
 	uid := strconv.Itoa(os.Getuid())
 	if u, err := user.LookupId(uid); err == nil && u.Username != "" {

@@ -51,7 +51,7 @@ func Approve(r *restore.Restore, origin preview.Origin) (*preview.Approved, erro
 	if origin.RestoreRoot == "" {
 		origin.RestoreRoot = r.Root().Name()
 	}
-	p, err := preview.New(context.Background(), r, preview.Request{Origin: origin, Asked: preview.Asked{Replace: r.Replaces()}})
+	p, err := preview.New(context.Background(), r, preview.Request{Origin: origin, Asked: preview.Requested{Replace: r.Replaces()}})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Activate takes the chain of a restore root to another tip, durably: it retires the savepoints
-// of the attempts in gone, and brings those in back out of retirement. Both are as [Store.WayTo]
+// of the attempts in gone, and brings those in back out of retirement. Both are as [Store.SwitchTo]
 // has decided and as it was recorded before anything was changed, so no savepoint is read here:
 // what can be read meanwhile, or cannot any more, changes nothing. At every moment the chain is a
 // whole one, and after a kill the same call ends what it began.
@@ -59,17 +59,17 @@ func (s *Store) makeRetired(c *chain) error {
 	return err
 }
 
-// way is what moves so that a savepoint becomes the tip.
-type way struct {
+// switching is what moves so that a savepoint becomes the tip.
+type switching struct {
 	gone []found // from the chain, the newest first
 	back []found // to the chain, the oldest first
 }
 
-// wayTo returns the way to a tip. Where a savepoint on it cannot be read, those before it
+// switchingTo returns the way to a tip. Where a savepoint on it cannot be read, those before it
 // are not known: of them the chain stays as it is. Where the tip itself is lost, those that were
 // made after it are retired, as far as they name it.
-func wayTo(all []found, tip string) way {
-	w, on, first, isLost := way{}, map[slot]bool{}, math.MaxInt, false
+func switchingTo(all []found, tip string) switching {
+	w, on, first, isLost := switching{}, map[slot]bool{}, math.MaxInt, false
 	id := tip
 	for id != "" {
 		i := slices.IndexFunc(all, func(f found) bool { return f.damage == nil && f.sp.id == id })
@@ -92,7 +92,7 @@ func wayTo(all []found, tip string) way {
 		}
 	}
 	for _, f := range slices.Backward(all) {
-		isParent := f.damage != nil || isLost // of the first on the way, for all that is known
+		isParent := f.damage != nil || isLost // of the first on the way, as far as is known
 		if f.where == published && !on[f.slot] && (isWhole || f.sequence >= first || f.sequence == first-1 && !isParent) {
 			w.gone = append(w.gone, f)
 		}
@@ -135,15 +135,15 @@ func move(from, to *pathsafe.Dir, at slot) error {
 	return from.RenameNoReplace(at.name(), to, at.name())
 }
 
-// Way is what [Store.Activate] is to move.
-type Way struct {
+// Switch is what [Store.Activate] is to move.
+type Switch struct {
 	Behind []Savepoint    // that are retired, the newest first
 	Unread []*DamageError // that are retired and cannot be read
 	Ahead  []Savepoint    // that come back, the oldest first
 }
 
 // Attempts returns the attempts of all that is retired, the newest first.
-func (w Way) Attempts() []string {
+func (w Switch) Attempts() []string {
 	slots := make([]slot, 0, len(w.Behind)+len(w.Unread))
 	for _, sp := range w.Behind {
 		slots = append(slots, sp.slot())
@@ -161,22 +161,22 @@ func (w Way) Attempts() []string {
 
 func (sp Savepoint) slot() slot { return slot{sp.Sequence(), sp.Attempt()} }
 
-// WayTo returns what [Store.Activate] has to move to make a savepoint the tip of its chain: one
+// SwitchTo returns what [Store.Activate] has to move to make a savepoint the tip of its chain: one
 // of the chain, one that was retired, or none ("") when the restore root is as before its first
 // commit. Those behind it are retired, and those on its way that were retired come back. Damage
 // stops none of that: what cannot be read is retired by its name where it is behind the tip, and
 // stays where it may be on the way.
-func (s *Store) WayTo(root, tip string) (Way, error) {
+func (s *Store) SwitchTo(root, tip string) (Switch, error) {
 	key, _, err := keyOf(root)
 	if err != nil {
-		return Way{}, err
+		return Switch{}, err
 	}
 	all, _, err := s.foundIn(key)
 	if err != nil {
-		return Way{}, err
+		return Switch{}, err
 	}
-	var w Way
-	way := wayTo(all, tip)
+	var w Switch
+	way := switchingTo(all, tip)
 	for _, f := range way.gone {
 		if f.damage != nil {
 			w.Unread = append(w.Unread, f.damage)

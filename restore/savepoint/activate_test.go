@@ -12,7 +12,7 @@ import (
 
 // TestActivate goes back, on another way forward, and to each end again.
 func TestActivate(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	const root = "/srv"
 	must(t, s.Activate(root, nil, nil)) // nothing was ever done there
 	a, b, c := s.add(root), s.add(root), s.add(root)
@@ -35,12 +35,12 @@ func TestActivate(t *testing.T) {
 	s.wantChain("/other", other)
 	must(t, s.VerifyChain(root, s.key.ValidatorID()))
 	for _, id := range []string{other, "", "x"} {
-		if way, err := s.WayTo("/none", id); err != nil || len(way.Attempts())+len(way.Ahead) > 0 {
+		if way, err := s.SwitchTo("/none", id); err != nil || len(way.Attempts())+len(way.Ahead) > 0 {
 			t.Errorf("%q where nothing was done: %+v, %v", id, way, err)
 		}
 	}
 	for _, id := range []string{other, "x", b[:60]} {
-		if way, err := s.WayTo(root, id); err != nil || len(way.Attempts())+len(way.Ahead) > 0 {
+		if way, err := s.SwitchTo(root, id); err != nil || len(way.Attempts())+len(way.Ahead) > 0 {
 			t.Errorf("%q: %+v, %v", id, way, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestActivate(t *testing.T) {
 // TestActivateAgain: a call that was killed between any two of its renames is
 // ended by the next one like it.
 func TestActivateAgain(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	const root = "/srv"
 	a, b, c := s.add(root), s.add(root), s.add(root)
 	s.activate(root, a)
@@ -61,7 +61,7 @@ func TestActivateAgain(t *testing.T) {
 	}
 	place := filepath.Dir(filepath.Dir(s.list(root)[0].RunDir()))
 	all := []string{e, d, b, c} // as a way from e to c moves them
-	way, err := s.WayTo(root, c)
+	way, err := s.SwitchTo(root, c)
 	must(t, err)
 	if behind, ahead := idsOf(way.Behind), idsOf(way.Ahead); !slices.Equal(behind, []string{e, d}) || !slices.Equal(ahead, []string{b, c}) {
 		t.Errorf("from %v to %v: %v, %v", e, c, behind, ahead)
@@ -83,7 +83,7 @@ func TestActivateAgain(t *testing.T) {
 
 // TestActivateModel: any ways over a tree of savepoints.
 func TestActivateModel(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	random := sample.Rand(t)
 	const root = "/srv"
 	parent, tip := map[string]string{}, ""
@@ -109,9 +109,9 @@ func TestActivateModel(t *testing.T) {
 	}
 }
 
-func (s *shelf) activate(root, tip string) {
+func (s *testStore) activate(root, tip string) {
 	s.Helper()
-	way, err := s.WayTo(root, tip)
+	way, err := s.SwitchTo(root, tip)
 	must(s, err)
 	must(s, s.Activate(root, way.Attempts(), attemptsOf(way.Ahead)))
 }
@@ -124,7 +124,7 @@ func attemptsOf(all []savepoint.Savepoint) []string {
 	return ids
 }
 
-func (s *shelf) retired(root string) []savepoint.Savepoint {
+func (s *testStore) retired(root string) []savepoint.Savepoint {
 	s.Helper()
 	all, err := s.Retired(root)
 	must(s, err)
@@ -132,7 +132,7 @@ func (s *shelf) retired(root string) []savepoint.Savepoint {
 }
 
 // wantRetired wants these, in any order.
-func (s *shelf) wantRetired(root string, ids ...string) {
+func (s *testStore) wantRetired(root string, ids ...string) {
 	s.Helper()
 	got := idsOf(s.retired(root))
 	slices.Sort(got)

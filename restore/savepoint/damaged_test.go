@@ -10,7 +10,7 @@ import (
 )
 
 // standing are the savepoints of the chain that can be read.
-func (s *shelf) standing(root string) []string {
+func (s *testStore) standing(root string) []string {
 	s.Helper()
 	all, err := s.Survey(root)
 	must(s, err)
@@ -28,7 +28,7 @@ func TestActivateDamaged(t *testing.T) {
 	for name, damage := range damages {
 		for broken := range 4 {
 			for tip := -1; tip < 4; tip++ {
-				s := newShelf(t)
+				s := newTestStore(t)
 				const root = "/srv"
 				ids := []string{s.add(root)}
 				old := s.add(root)
@@ -42,7 +42,7 @@ func TestActivateDamaged(t *testing.T) {
 				if tip >= 0 {
 					id = ids[tip]
 				}
-				way, err := s.WayTo(root, id)
+				way, err := s.SwitchTo(root, id)
 				must(t, err)
 				var want []string // the attempts that are undone
 				for i := 3; i > tip; i-- {
@@ -74,7 +74,7 @@ func TestActivateDamaged(t *testing.T) {
 // TestActivateBesideStrays: what is no savepoint stays where it is, and a copy of one in the
 // place that it is to have makes way.
 func TestActivateBesideStrays(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	const root = "/srv"
 	a, b := s.add(root), s.add(root)
 	s.activate(root, a)
@@ -102,7 +102,7 @@ func TestActivateBesideStrays(t *testing.T) {
 // TestPublishBehindDamage: a commit that is complete gets its savepoint although the one
 // before it, or what stands beside it, was damaged meanwhile.
 func TestPublishBehindDamage(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	const root = "/srv"
 	s.add(root)
 	attempt := newAttempt()

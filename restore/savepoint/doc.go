@@ -24,7 +24,7 @@
 //  2. [Store.Publish], after the commit is complete: one rename. It may be called
 //     again after a crash, by the session that finishes the commit.
 //  3. [Store.Drop], when the commit was undone: one rename, then the removal.
-//  4. [Store.WayTo], before the restore root is taken back to an earlier state: which
+//  4. [Store.SwitchTo], before the restore root is taken back to an earlier state: which
 //     savepoints are retired, and which come back. The caller records that.
 //  5. [Store.Activate], when the restore root was taken back: it moves exactly those,
 //     and nothing is lost.
@@ -36,7 +36,7 @@
 // may read at any time. Not trusted: what is read back. Each savepoint is verified
 // whenever it is read, all but the files that it is over; one that does not verify
 // is a [*DamageError], and is never taken for a savepoint. [Store.List] and what builds on
-// a chain fail with it; [Store.Survey] and what goes back ([Store.Activate], [Store.WayTo])
+// a chain fail with it; [Store.Survey] and what goes back ([Store.Activate], [Store.SwitchTo])
 // pass over it, so that no damage stops a rollback.
 //
 // Promised: a savepoint that is changed, put in another's place, or missing in

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/standing"
+	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/verify"
 )
 
@@ -27,7 +27,7 @@ type Drift struct {
 
 // Drift compares every file of the savepoint with what is beneath a restore root
 // now, and returns them in ascending order of their paths, the same ones too. What
-// is looked at, and how, is [standing.Read]'s, and so are done and the error.
+// is looked at, and how, is [existing.Read]'s, and so are done and the error.
 func (sp Savepoint) Drift(ctx context.Context, root *pathsafe.Dir, done func(bytes int64)) ([]Drift, error) {
 	if sp.listing == nil {
 		return nil, nil
@@ -37,7 +37,7 @@ func (sp Savepoint) Drift(ctx context.Context, root *pathsafe.Dir, done func(byt
 	for e := range sp.listing.Entries() {
 		entries, paths = append(entries, e), append(paths, e.Path)
 	}
-	files, err := standing.Read(ctx, root, paths, done)
+	files, err := existing.Read(ctx, root, paths, done)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (sp Savepoint) Drift(ctx context.Context, root *pathsafe.Dir, done func(byt
 	return drifts, nil
 }
 
-func stateOf(f standing.File, e verify.Entry) DriftState {
+func stateOf(f existing.File, e verify.Entry) DriftState {
 	switch {
 	case f.Absent():
 		return Missing

@@ -15,7 +15,7 @@ import (
 )
 
 // drift compares the newest savepoint of root with root.
-func (s *shelf) drift(root string) []savepoint.Drift {
+func (s *testStore) drift(root string) []savepoint.Drift {
 	s.Helper()
 	sp, _, err := s.Tip(root)
 	must(s, err)
@@ -31,7 +31,7 @@ func (s *shelf) drift(root string) []savepoint.Drift {
 }
 
 func TestDrift(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	root := t.TempDir()
 	at := func(path string) string { return filepath.Join(root, path) }
 	paths := []string{"changed", "dir/same", "empty", "fifo", "gone", "inside/x", "isdir", "larger", "link", "loop/x", "outside/x", "parent/x", "smaller"}
@@ -70,7 +70,7 @@ func TestDrift(t *testing.T) {
 
 // TestDriftCounts every byte that it reads, one call at a time.
 func TestDriftCounts(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	root := t.TempDir()
 	var paths []string
 	for i := range 500 {
@@ -92,7 +92,7 @@ func TestDriftCounts(t *testing.T) {
 }
 
 func TestDriftStops(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	root := t.TempDir()
 	write(t, root, "a", "dir/b")
 	s.add(root)

@@ -15,15 +15,15 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// shelf is a store in a directory of the test's own, and a key.
-type shelf struct {
+// testStore is a store in a directory of the test's own, and a key.
+type testStore struct {
 	testing.TB
 	*savepoint.Store
 	path string
 	key  bundle.Key
 }
 
-func newShelf(t testing.TB) *shelf {
+func newTestStore(t testing.TB) *testStore {
 	t.Helper()
 	key, err := bundle.GenerateKey()
 	must(t, err)
@@ -32,7 +32,7 @@ func newShelf(t testing.TB) *shelf {
 	s, err := savepoint.Open(path)
 	must(t, err)
 	t.Cleanup(func() { s.Close() })
-	return &shelf{t, s, path, key}
+	return &testStore{t, s, path, key}
 }
 
 func newAttempt() string { return uuid.NewString() }
@@ -72,7 +72,7 @@ func draft(t testing.TB, attempt string, paths ...string) savepoint.Draft {
 	}
 }
 
-func (s *shelf) prepare(root, attempt string, paths ...string) string {
+func (s *testStore) prepare(root, attempt string, paths ...string) string {
 	s.Helper()
 	id, err := s.Prepare(s.Context(), root, attempt, draft(s, attempt, paths...), s.key, "git:abc1234")
 	must(s, err)
@@ -80,7 +80,7 @@ func (s *shelf) prepare(root, attempt string, paths ...string) string {
 }
 
 // add makes a savepoint and returns its id.
-func (s *shelf) add(root string, paths ...string) string {
+func (s *testStore) add(root string, paths ...string) string {
 	s.Helper()
 	attempt := newAttempt()
 	want := s.prepare(root, attempt, paths...)
@@ -92,7 +92,7 @@ func (s *shelf) add(root string, paths ...string) string {
 	return id
 }
 
-func (s *shelf) list(root string) []savepoint.Savepoint {
+func (s *testStore) list(root string) []savepoint.Savepoint {
 	s.Helper()
 	all, err := s.List(root)
 	must(s, err)
@@ -108,7 +108,7 @@ func idsOf(all []savepoint.Savepoint) []string {
 }
 
 // wantChain compares a root's savepoints with their ids, in every way to ask.
-func (s *shelf) wantChain(root string, ids ...string) {
+func (s *testStore) wantChain(root string, ids ...string) {
 	s.Helper()
 	if got := idsOf(s.list(root)); !slices.Equal(got, ids) {
 		s.Fatalf("savepoints %v, want %v", got, ids)
@@ -121,7 +121,7 @@ func (s *shelf) wantChain(root string, ids ...string) {
 	}
 }
 
-func (s *shelf) wantPending(root string, attempts ...string) {
+func (s *testStore) wantPending(root string, attempts ...string) {
 	s.Helper()
 	got, err := s.Pending(root)
 	must(s, err)

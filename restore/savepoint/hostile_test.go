@@ -27,7 +27,7 @@ func damaged(t testing.TB, err error, runDir string) {
 }
 
 // wantDamage asks in every way that reads a whole chain.
-func (s *shelf) wantDamage(root, runDir string) {
+func (s *testStore) wantDamage(root, runDir string) {
 	s.Helper()
 	damaged(s, s.VerifyChain(root, ""), runDir)
 	all, err := s.List(root)
@@ -52,7 +52,7 @@ var signedFiles = []string{bundle.TaskSpec, bundle.Status, bundle.OutputHashes, 
 // is damage, or it is the very same savepoint.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r", "a")
 	sp := s.list("/r")[0]
 	report, err := sp.Report()
@@ -95,7 +95,7 @@ func TestEveryByte(t *testing.T) {
 
 // TestMissingFile: each file of a savepoint is needed.
 func TestMissingFile(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r")
 	id := s.add("/r")
 	sp := s.list("/r")[1]
@@ -141,7 +141,7 @@ func inPlace() map[string]func(path string) error {
 
 // TestLinkedFile: the very same file behind a link is none.
 func TestLinkedFile(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r")
 	dir := s.list("/r")[0].RunDir()
 	for _, name := range append(signedFiles, "COMMIT_REPORT.md") {
@@ -158,39 +158,39 @@ func TestLinkedFile(t *testing.T) {
 // TestMoved: savepoints that are not where they belong.
 func TestMoved(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]func(t *testing.T, s *shelf, dirs []string) (broken string){
-		"removed from the middle": func(t *testing.T, s *shelf, dirs []string) string {
+	for name, move := range map[string]func(t *testing.T, s *testStore, dirs []string) (broken string){
+		"removed from the middle": func(t *testing.T, s *testStore, dirs []string) string {
 			must(t, os.RemoveAll(dirs[1]))
 			return dirs[2]
 		},
-		"removed at the begin": func(t *testing.T, s *shelf, dirs []string) string {
+		"removed at the begin": func(t *testing.T, s *testStore, dirs []string) string {
 			must(t, os.RemoveAll(dirs[0]))
 			return dirs[1]
 		},
-		"order swapped": func(t *testing.T, s *shelf, dirs []string) string {
+		"order swapped": func(t *testing.T, s *testStore, dirs []string) string {
 			a := filepath.Join(filepath.Dir(dirs[0]), "000002"+filepath.Base(dirs[2])[6:])
 			must(t, os.Rename(dirs[1], dirs[1]+".x"))
 			must(t, os.Rename(dirs[2], a))
 			must(t, os.Rename(dirs[1]+".x", filepath.Join(filepath.Dir(dirs[0]), "000003"+filepath.Base(dirs[1])[6:])))
 			return a
 		},
-		"content swapped": func(t *testing.T, s *shelf, dirs []string) string {
+		"content swapped": func(t *testing.T, s *testStore, dirs []string) string {
 			must(t, os.Rename(dirs[1], s.path+".x"))
 			must(t, os.Rename(dirs[2], dirs[1]))
 			must(t, os.Rename(s.path+".x", dirs[2]))
 			return dirs[1]
 		},
-		"doubled": func(t *testing.T, s *shelf, dirs []string) string {
+		"doubled": func(t *testing.T, s *testStore, dirs []string) string {
 			to := filepath.Join(filepath.Dir(dirs[0]), "000003-ffffffff-ffff-4fff-bfff-ffffffffffff")
 			must(t, os.CopyFS(to, os.DirFS(dirs[2])))
 			return to
 		},
-		"copied to the end": func(t *testing.T, s *shelf, dirs []string) string {
+		"copied to the end": func(t *testing.T, s *testStore, dirs []string) string {
 			to := filepath.Join(filepath.Dir(dirs[0]), "000004"+filepath.Base(dirs[0])[6:])
 			must(t, os.CopyFS(to, os.DirFS(dirs[0])))
 			return to
 		},
-		"another root's": func(t *testing.T, s *shelf, dirs []string) string {
+		"another root's": func(t *testing.T, s *testStore, dirs []string) string {
 			attempt := newAttempt()
 			s.prepare("/other", attempt)
 			found, err := filepath.Glob(s.path + "/*/prepared/*" + attempt)
@@ -202,36 +202,36 @@ func TestMoved(t *testing.T) {
 			must(t, os.Rename(found[0], to))
 			return to
 		},
-		"foreign file": func(t *testing.T, s *shelf, dirs []string) string {
+		"foreign file": func(t *testing.T, s *testStore, dirs []string) string {
 			write(t, filepath.Dir(dirs[0]), "notes")
 			return filepath.Join(filepath.Dir(dirs[0]), "notes")
 		},
-		"hidden file": func(t *testing.T, s *shelf, dirs []string) string {
+		"hidden file": func(t *testing.T, s *testStore, dirs []string) string {
 			write(t, filepath.Dir(dirs[0]), ".x")
 			return filepath.Join(filepath.Dir(dirs[0]), ".x")
 		},
-		"seven digits": func(t *testing.T, s *shelf, dirs []string) string {
+		"seven digits": func(t *testing.T, s *testStore, dirs []string) string {
 			to := filepath.Join(filepath.Dir(dirs[0]), "0"+filepath.Base(dirs[0]))
 			must(t, os.Rename(dirs[0], to))
 			return to
 		},
-		"link": func(t *testing.T, s *shelf, dirs []string) string {
+		"link": func(t *testing.T, s *testStore, dirs []string) string {
 			must(t, os.Rename(dirs[1], s.path+".x"))
 			must(t, os.Symlink(s.path+".x", dirs[1]))
 			return dirs[1]
 		},
-		"FIFO": func(t *testing.T, s *shelf, dirs []string) string {
+		"FIFO": func(t *testing.T, s *testStore, dirs []string) string {
 			must(t, os.RemoveAll(dirs[1]))
 			must(t, unix.Mkfifo(dirs[1], 0o644))
 			return dirs[1]
 		},
-		"linked chain": func(t *testing.T, s *shelf, dirs []string) string {
+		"linked chain": func(t *testing.T, s *testStore, dirs []string) string {
 			chain := filepath.Dir(dirs[0])
 			must(t, os.Rename(chain, s.path+".x"))
 			must(t, os.Symlink(s.path+".x", chain))
 			return filepath.Dir(chain)
 		},
-		"linked root": func(t *testing.T, s *shelf, dirs []string) string {
+		"linked root": func(t *testing.T, s *testStore, dirs []string) string {
 			key := filepath.Dir(filepath.Dir(dirs[0]))
 			must(t, os.Rename(key, s.path+".x"))
 			must(t, os.Symlink(s.path+".x", key))
@@ -239,7 +239,7 @@ func TestMoved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
+			s := newTestStore(t)
 			var dirs []string
 			for range 3 {
 				s.add("/r")
@@ -259,7 +259,7 @@ func TestMoved(t *testing.T) {
 
 // TestLinkedSavepoint: the very same savepoint behind a link is none.
 func TestLinkedSavepoint(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r")
 	dir := s.list("/r")[0].RunDir()
 	t.Cleanup(func() { must(t, os.RemoveAll(s.path+".x")) })
@@ -272,7 +272,7 @@ func TestLinkedSavepoint(t *testing.T) {
 
 // TestSameNumber: two savepoints, both good, with one number.
 func TestSameNumber(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	one, two := newAttempt(), newAttempt()
 	s.prepare("/r", one)
 	s.prepare("/r", two)
@@ -289,7 +289,7 @@ func TestSameNumber(t *testing.T) {
 // TestOtherHistory: a savepoint of another chain, by the same host, of the same
 // root and with the right number.
 func TestOtherHistory(t *testing.T) {
-	s, other := newShelf(t), newShelf(t)
+	s, other := newTestStore(t), newTestStore(t)
 	other.key = s.key
 	s.add("/r")
 	other.add("/r")
@@ -302,7 +302,7 @@ func TestOtherHistory(t *testing.T) {
 
 // TestSkippedNumber: the host has signed a number that does not follow.
 func TestSkippedNumber(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	id := s.add("/r")
 	spec := s.list("/r")[0].Listing().TaskSpec()
 	constraints, _ := spec.Get("constraints")
@@ -327,7 +327,7 @@ func TestSkippedNumber(t *testing.T) {
 
 // TestForeignKey: somebody else has signed a savepoint.
 func TestForeignKey(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	host := s.key.ValidatorID()
 	s.add("/r")
 	other, err := bundle.GenerateKey()
@@ -340,7 +340,7 @@ func TestForeignKey(t *testing.T) {
 
 // TestForeignInStore: what stands beside the roots.
 func TestForeignInStore(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r")
 	for _, name := range []string{"notes", ".hidden", strings.Repeat("a", 64)} {
 		write(t, s.path, name)
@@ -390,7 +390,7 @@ func TestForeignBundle(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
+			s := newTestStore(t)
 			attempt := newAttempt()
 			s.prepare("/r", attempt)
 			found, err := filepath.Glob(s.path + "/*/prepared/*")
@@ -415,7 +415,7 @@ func TestForeignBundle(t *testing.T) {
 // TestPreparedDamage: what was changed after it was prepared is not published, and
 // can be dropped.
 func TestPreparedDamage(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	attempt := newAttempt()
 	s.prepare("/r", attempt)
 	found, err := filepath.Glob(s.path + "/*/prepared/*")

@@ -38,7 +38,7 @@ func TestModel(t *testing.T) {
 	attempts := []string{newAttempt(), newAttempt(), newAttempt(), newAttempt()}
 	roots := []string{"/one", "/two"}
 	rapid.Check(t, func(rt *rapid.T) {
-		s := newShelf(t)
+		s := newTestStore(t)
 		models := map[string]*model{}
 		for _, root := range roots {
 			models[root] = &model{attempts: map[string]string{}, prepared: map[string]draw{}}

@@ -241,11 +241,11 @@ func (sp *Savepoint) check(key string, s slot) error {
 	case err != nil:
 		return err
 	case clean != sp.root || want != key:
-		return fmt.Errorf("it is of the restore root %q, and stands with another's", sp.root)
+		return fmt.Errorf("it belongs to restore root %q, but is stored with those of another", sp.root)
 	case signed != s:
 		return fmt.Errorf("it was signed as %q", signed.name())
 	case first != (s.sequence == 1) || !first && len(*sp.record.Parent) != 2*sha256.Size:
-		return errors.New("its parent is not named as it must be")
+		return errors.New("its parent has an invalid name")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func parseSlot(name string) (slot, error) {
 func checkAttempt(attempt string) error {
 	id, err := uuid.Parse(attempt)
 	if err == nil && id.String() != attempt {
-		err = errors.New("not in the usual form")
+		err = errors.New("not in canonical form")
 	}
 	if err != nil {
 		return fmt.Errorf("attempt %.100q: %w", attempt, err)
@@ -58,7 +58,7 @@ func (c *chain) slots() ([]slot, error) {
 	}
 	for i := range slots {
 		if i > 0 && slots[i-1].sequence == slots[i].sequence {
-			return nil, damage(c.runDir(published, slots[i]), fmt.Errorf("there is another one with number %d", slots[i].sequence))
+			return nil, damage(c.runDir(published, slots[i]), fmt.Errorf("number %d is used twice", slots[i].sequence))
 		}
 	}
 	return slots, nil
@@ -140,7 +140,7 @@ func (c *chain) loadAll(where string, slots []slot) ([]Savepoint, error) {
 	return all, nil
 }
 
-// found is what stands in a slot.
+// found is the content of a slot.
 type found struct {
 	slot
 	where  string
@@ -173,7 +173,7 @@ func (c *chain) slotsIn(where string) (slots []slot, strange []*DamageError, err
 // isUnread reports whether an error is that one file or directory cannot be read: the others can.
 func isUnread(err error) bool { return machine.IsUnreadable(err) || errors.Is(err, fs.ErrPermission) }
 
-// survey returns what stands in the chain, and then what was retired from it, in the order
+// survey returns the savepoints of the chain, and then those retired from it, in the order
 // of their slots; and what has no name of a slot.
 func (c *chain) survey() (all []found, strange []*DamageError, err error) {
 	for _, where := range []string{published, retired} {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -40,7 +41,7 @@ func In(dir *pathsafe.Dir) *Store { return &Store{dir.Name(), dir} }
 func (s *Store) Close() error { return s.dir.Close() }
 
 // ErrAmbiguous reports a prefix of several savepoints.
-var ErrAmbiguous = errors.New("more than one savepoint begins with this")
+var ErrAmbiguous = errors.New("ambiguous savepoint ID prefix")
 
 // Tip is the active savepoint of a restore root, and whether there is one. Of the
 // chain it reads nothing else.
@@ -106,7 +107,7 @@ func (s *Store) surveyKeys(keys ...string) (Survey, error) {
 	return all, nil
 }
 
-// foundIn returns what stands in the place of a root, and what is no savepoint there. Where the
+// foundIn returns the savepoints in the place of a root, and the other entries. Where the
 // disk does not give something back it looks twice: a fault that passes must cost no savepoint.
 func (s *Store) foundIn(key string) ([]found, []*DamageError, error) {
 	all, damaged, err := s.foundOnce(key)
@@ -161,8 +162,8 @@ func (s *Store) ofAll(list func(*chain) ([]Savepoint, error)) ([]Savepoint, erro
 
 // enterNamed is enterKey for a name that stands in the store.
 func (s *Store) enterNamed(key string) (*chain, error) {
-	if len(key) != 2*sha256.Size || strings.Trim(key, "0123456789abcdef") != "" {
-		return nil, damage(filepath.Join(s.path, key), errors.New("not the place of a restore root"))
+	if !hexdigits.Are(key, 2*sha256.Size) {
+		return nil, damage(filepath.Join(s.path, key), errors.New("not the path of a restore root"))
 	}
 	return s.enterKey(key)
 }
@@ -181,7 +182,7 @@ func (s *Store) ofKey(key string, list func(*chain) ([]Savepoint, error)) ([]Sav
 // several, and a [*DamageError] when any savepoint of the store is damaged.
 func (s *Store) Find(id string) (Savepoint, error) {
 	const shortest = 4
-	if len(id) < shortest || strings.Trim(id, "0123456789abcdef") != "" {
+	if len(id) < shortest || !hexdigits.Only(id) {
 		return Savepoint{}, fmt.Errorf("%.100q is not the id of a savepoint, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
 	}
 	all, err := s.List("")

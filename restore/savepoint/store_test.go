@@ -20,7 +20,7 @@ import (
 
 // TestFirst: all that a savepoint says.
 func TestFirst(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	attempt := newAttempt()
 	before := time.Now().Add(-time.Second)
 	id := s.prepare("/srv//data/", attempt)
@@ -55,7 +55,7 @@ func TestFirst(t *testing.T) {
 // TestFifty savepoints in a chain, of two roots in turn; in the sample fewer.
 func TestFifty(t *testing.T) {
 	t.Parallel()
-	s := newShelf(t)
+	s := newTestStore(t)
 	var one, two []string
 	for range sample.Of(15, 50, 50) {
 		one = append(one, s.add("/one"))
@@ -83,7 +83,7 @@ func TestFifty(t *testing.T) {
 
 // TestTipReadsNoMore than the tip.
 func TestTipReadsNoMore(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r")
 	last := s.add("/r")
 	must(t, os.RemoveAll(s.list("/r")[0].RunDir()+"/"+bundle.Signature))
@@ -94,7 +94,7 @@ func TestTipReadsNoMore(t *testing.T) {
 
 // TestVerifies as every other run directory does, while nothing has drifted.
 func TestVerifies(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	root := t.TempDir()
 	write(t, root, "a", "dir/b")
 	id := s.add(root)
@@ -120,7 +120,7 @@ func TestVerifies(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	id := s.add("/r")
 	for _, good := range []string{id, id[:4], id[:8], id[:63]} {
 		if sp, err := s.Find(good); err != nil || sp.ID() != id {
@@ -136,7 +136,7 @@ func TestFind(t *testing.T) {
 
 // TestAgain: each step may be repeated, and none takes another's place.
 func TestAgain(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	first, second := newAttempt(), newAttempt()
 	if id, err := s.Publish("/r", first); id != "" || err != nil {
 		t.Errorf("nothing was prepared: %q, %v", id, err)
@@ -171,7 +171,7 @@ func TestAgain(t *testing.T) {
 	s.wantChain("/r", a, last)
 }
 
-func TestPrepareRefuses(t *testing.T) {
+func TestPrepareRejects(t *testing.T) {
 	good := newAttempt()
 	for name, change := range map[string]func(root, attempt *string, d *savepoint.Draft){
 		"relative root":   func(root, _ *string, _ *savepoint.Draft) { *root = "r" },
@@ -188,7 +188,7 @@ func TestPrepareRefuses(t *testing.T) {
 		"spaced JSON":     func(_, _ *string, d *savepoint.Draft) { d.Report.JSON = []byte("{ }") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newShelf(t)
+			s := newTestStore(t)
 			root, attempt, d := "/r", good, draft(t, good)
 			change(&root, &attempt, &d)
 			if id, err := s.Prepare(t.Context(), root, attempt, d, s.key, "git:x"); err == nil || id != "" {
@@ -198,7 +198,7 @@ func TestPrepareRefuses(t *testing.T) {
 			s.add("/r")
 		})
 	}
-	s := newShelf(t)
+	s := newTestStore(t)
 	if _, err := s.Prepare(t.Context(), "/r", good, draft(t, good), bundle.Key{}, "git:x"); err == nil {
 		t.Error("prepared without a key")
 	}
@@ -207,7 +207,7 @@ func TestPrepareRefuses(t *testing.T) {
 // TestRootNames: a path need not be UTF-8, and one that looks like a quoted one
 // is not taken for it.
 func TestRootNames(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	for _, root := range []string{"/", "/\xff\n", `/"\xff\n"`, "/\u00fc \u202e", "/a b"} {
 		id := s.add(root)
 		s.wantChain(root, id)
@@ -220,7 +220,7 @@ func TestRootNames(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "file")
 	for _, path := range []string{"", ".", "relative", dir + "/none", dir + "/file"} {
@@ -236,7 +236,7 @@ func TestOpenRefuses(t *testing.T) {
 func TestRemains(t *testing.T) {
 	for _, prefix := range []string{".sealing-X", ".dropped-000001-" + newAttempt()} {
 		for k := range 10 {
-			s := newShelf(t)
+			s := newTestStore(t)
 			attempt := newAttempt()
 			s.prepare("/r", attempt)
 			found, err := filepath.Glob(s.path + "/*/prepared/0*")
@@ -271,7 +271,7 @@ func TestRemains(t *testing.T) {
 // TestHalfMade: a process was killed while it made the directories of a root.
 func TestHalfMade(t *testing.T) {
 	for _, gone := range []string{"", "chain", "prepared"} {
-		s := newShelf(t)
+		s := newTestStore(t)
 		s.add("/r")
 		key, err := filepath.Glob(s.path + "/*")
 		must(t, err)
@@ -285,7 +285,7 @@ func TestHalfMade(t *testing.T) {
 
 // TestNoPrepared: the directory is made before the chain's, so somebody took it.
 func TestNoPrepared(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	s.add("/r")
 	found, err := filepath.Glob(s.path + "/*/prepared")
 	must(t, err)
@@ -317,7 +317,7 @@ func TestZero(t *testing.T) {
 // TestPublishMoved: what is prepared is found by its attempt alone, in the chain of
 // the path that it was prepared for; once it is there it stays there.
 func TestPublishMoved(t *testing.T) {
-	s := newShelf(t)
+	s := newTestStore(t)
 	attempt, other := newAttempt(), newAttempt()
 	if id, err := s.PublishMoved(attempt); id != "" || err != nil {
 		t.Errorf("of an empty store: %q, %v", id, err)

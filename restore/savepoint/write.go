@@ -40,7 +40,7 @@ func (d Draft) check() error {
 }
 
 // ErrStale reports a savepoint that was not prepared for the present tip.
-var ErrStale = errors.New("the chain has gone on since it was prepared")
+var ErrStale = errors.New("the chain has grown since it was prepared")
 
 // Prepare seals the savepoint of an attempt, a UUID, with the tip of the chain as
 // its parent, and returns its ID. It is durable, and not in the chain yet. The

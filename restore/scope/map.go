@@ -21,7 +21,7 @@ const (
 // patterns is what a lookup of all of them costs.
 const MaxPatterns = 256
 
-// MapError says why what a signer declares cannot be used.
+// MapError reports why what a signer declares cannot be used.
 type MapError struct {
 	Member  string // Member or Exact
 	Pattern string // the pattern or path that is wrong; "" for the member as a whole

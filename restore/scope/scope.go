@@ -61,9 +61,9 @@ func (s Scope) Protected() bool {
 }
 
 // Compare puts scopes in the order of section 5; what is no scope comes before.
-func Compare(a, b Scope) int { return a.place() - b.place() }
+func Compare(a, b Scope) int { return a.rank() - b.rank() }
 
-func (s Scope) place() int {
+func (s Scope) rank() int {
 	for i, row := range table {
 		if row.scope == s {
 			return i
@@ -75,7 +75,7 @@ func (s Scope) place() int {
 // Words are how a statement writes the scope; "" for what is no scope.
 // [FromWords] reads them.
 func (s Scope) Words() string {
-	if i := s.place(); i >= 0 {
+	if i := s.rank(); i >= 0 {
 		return table[i].words
 	}
 	return ""
@@ -83,10 +83,10 @@ func (s Scope) Words() string {
 
 // Parse reads a scope in the very word of the law.
 func Parse(word string) (Scope, error) {
-	if s := Scope(word); s.place() >= 0 {
+	if s := Scope(word); s.rank() >= 0 {
 		return s, nil
 	}
-	return "", fmt.Errorf("%.60q is no restore scope", word)
+	return "", fmt.Errorf("%.60q is not a restore scope", word)
 }
 
 // FromWords reads a scope as people write it: the word of the law, with a

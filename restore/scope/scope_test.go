@@ -52,7 +52,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	for _, word := range []string{"", "project state", "Project_state", "project_state ", "decision", "all", "identity_layer"} {
 		if s, err := scope.Parse(word); err == nil || s != "" {
 			t.Errorf("%q: %q, %v", word, s, err)
@@ -134,7 +134,7 @@ func TestNothingDeclared(t *testing.T) {
 	}
 }
 
-func TestMapRefused(t *testing.T) {
+func TestMapRejected(t *testing.T) {
 	many := `{"restore_scopes":{`
 	for i := range scope.MaxPatterns + 1 {
 		many += fmt.Sprintf(`"%d":"decisions",`, i)

@@ -10,6 +10,7 @@ import (
 type baseline struct {
 	synced  time.Time // when the sync began before its content was read; zero: nothing is taken over
 	entries []Entry
+	parts   map[Digest]bool        // which were read
 	objects func() map[Digest]bool // those that it needs are durable
 }
 
@@ -20,7 +21,7 @@ func (t *take) baseline() *baseline {
 	if err != nil || !ok {
 		return nil
 	}
-	defer p.close()
+	defer p.Close()
 	headers, _, err := p.survey()
 	if err != nil || len(headers) == 0 {
 		return nil
@@ -35,7 +36,10 @@ func (t *take) baseline() *baseline {
 }
 
 func makeBaseline(snap *Snapshot) *baseline {
-	b := &baseline{synced: snap.header.Synced, entries: snap.entries}
+	b := &baseline{synced: snap.header.Synced, entries: snap.entries, parts: make(map[Digest]bool, len(snap.parts))}
+	for _, p := range snap.parts {
+		b.parts[p.digest] = true
+	}
 	b.objects = sync.OnceValue(func() map[Digest]bool {
 		all := make(map[Digest]bool, len(b.entries))
 		for i := range b.entries {

@@ -12,7 +12,7 @@ import (
 
 // bad has the disk fail a call at a name.
 func (l *lab) bad(op, name string, errno unix.Errno) {
-	l.store.seam.hook = func(o, path string, f func() error) error {
+	l.store.seam.Call = func(o, path string, f func() error) error {
 		if o == op && (path == name || strings.HasSuffix(path, "/"+name)) {
 			return errno
 		}
@@ -60,7 +60,7 @@ func TestBroken(t *testing.T) {
 					t.Errorf("before a way back: %+v, %v", e, err)
 				}
 			}
-			l.store.seam.hook = nil
+			l.store.seam.Call = nil
 			read, err := l.store.Find(taken.ID())
 			must(t, err)
 			for _, s := range []*Snapshot{taken, read} {
@@ -71,7 +71,7 @@ func TestBroken(t *testing.T) {
 					}
 				}
 				h := s.Header()
-				want := c.broken + ": the disk does not give it back: " + c.errno.Error()
+				want := c.broken + ": the disk reports an error for it: " + c.errno.Error()
 				if len(broken) != 1 || broken[0] != want || h.Unread != 1 || !h.Whole || h.ForEmergency() {
 					t.Errorf("broken %q, %+v", broken, h)
 				}
@@ -89,7 +89,7 @@ func TestBrokenStore(t *testing.T) {
 	for _, size := range []int{100, 3*chunk + 5} {
 		l := newLab(t)
 		writeFile(t, l.path("f"), strings.Repeat("x", size))
-		l.store.seam.hook = func(op, _ string, f func() error) error {
+		l.store.seam.Call = func(op, _ string, f func() error) error {
 			if op == "write" {
 				return unix.EIO
 			}

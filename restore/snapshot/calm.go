@@ -27,8 +27,8 @@ func tracksMappings(root dir) (tracks bool, err error) {
 	if root.s.everywhere {
 		return true, nil
 	}
-	err = root.s.do("file system of", root.h.Name(), func() error {
-		magic, err := root.h.FileSystem()
+	err = root.s.Do("file system of", root.H.Name(), func() error {
+		magic, err := root.H.FileSystem()
 		tracks = slices.Contains(syncProtects, magic)
 		return err
 	})
@@ -60,7 +60,7 @@ func (t *take) calm(ctx context.Context, entries []Entry) error {
 		return err
 	}
 	t.synced = time.Now().UTC().Round(0)
-	return t.root.syncFS()
+	return t.root.SyncFS()
 }
 
 // ticked waits until the clock of a file system has ticked after a change, if that was
@@ -100,10 +100,10 @@ func (r *reader) rested(ctx context.Context, f *os.File, st pathsafe.Stat) (path
 		return st, err
 	}
 	begun := time.Now()
-	if err := r.seam.syncFile(f); err != nil {
+	if err := r.seam.SyncFile(f); err != nil {
 		return st, err
 	}
-	st, err := r.seam.identify(f)
+	st, err := r.seam.Identify(f)
 	if err == nil && !st.ChangeTime.Add(fineTick).Before(begun) {
 		err = errRestless
 	}

@@ -41,7 +41,7 @@ func Breaks(all []Header, damaged []*DamageError) []Break {
 		sequence, there := sequences[h.Previous]
 		switch {
 		case h.Previous != "" && !there:
-			breaks = append(breaks, Break{Header: h, Missing: h.Previous, Why: fmt.Sprintf("the one before it, %s, is gone", h.Previous)})
+			breaks = append(breaks, Break{Header: h, Missing: h.Previous, Why: fmt.Sprintf("the one before it, %s, is missing", h.Previous)})
 		case h.Previous != "" && sequence != h.Sequence-1:
 			breaks = append(breaks, Break{Header: h, Why: fmt.Sprintf("it has number %d, and the one before it number %d", h.Sequence, sequence)})
 		}

@@ -16,8 +16,12 @@ import (
 )
 
 // version is of the form of a manifest. Version 1 was neither signed nor chained; it is
-// [ErrOldVersion].
-const version = 2
+// [ErrOldVersion]. Version 2 had no parts, and is read.
+const (
+	version      = 3
+	withParts    = 3
+	oldestToRead = 2
+)
 
 // The bounds of what a caller may have a snapshot keep, in bytes.
 const (
@@ -47,7 +51,7 @@ func (h *Header) check() error {
 	case len(h.Said) > maxSaid:
 		return fmt.Errorf("%d texts, more than %d", len(h.Said), maxSaid)
 	case !slices.Contains(kinds, h.Kind):
-		return fmt.Errorf("kind %.100q: there is no such kind", h.Kind)
+		return fmt.Errorf("unknown kind %.100q", h.Kind)
 	case !filepath.IsAbs(h.Root) || filepath.Clean(h.Root) != h.Root || len(h.Root) > pathsafe.MaxPath:
 		return fmt.Errorf("root %.100q: not an absolute path in its shortest form", h.Root)
 	}
@@ -70,7 +74,7 @@ func (o *object) header(h *Header) {
 	}
 	o.pairs("said", said)
 	o.number("sequence", h.Sequence)
-	o.number("snapshot", version)
+	o.number("snapshot", int64(h.Version))
 	if !h.Synced.IsZero() {
 		o.instant("synced", h.Synced)
 	}
@@ -98,7 +102,8 @@ func parseHeader(line string) (Header, error) {
 	r.wants("root", func() { h.Root = r.text() })
 	r.wants("said", func() { h.Said = saidOf(r.pairs()) })
 	r.wants("sequence", func() { h.Sequence = r.number() })
-	r.wants("snapshot", func() { r.bad = r.number() != version || r.bad })
+	r.wants("snapshot", func() { h.Version = int(r.number()) })
+	r.bad = r.bad || h.Version < oldestToRead || h.Version > version
 	if r.key("synced") {
 		h.Synced = r.instant().UTC()
 	}
@@ -118,10 +123,10 @@ func parseHeader(line string) (Header, error) {
 		return Header{}, err
 	}
 	if h.Bytes < 0 || h.Files < 0 || h.Names < 0 || h.Unread < 0 || h.Whole != (h.Names == 0) {
-		return Header{}, errors.New("its totals make no sense")
+		return Header{}, errors.New("its totals are invalid")
 	}
 	if h.Sequence < 1 || h.Previous != "" && !isID(h.Previous) || (h.Previous == "") != (h.Sequence == 1) {
-		return Header{}, errors.New("its place in the chain makes no sense")
+		return Header{}, errors.New("its position in the chain is invalid")
 	}
 	return h, nil
 }
@@ -283,15 +288,15 @@ func (e *Entry) check() error {
 	case e.Type == "":
 		return errors.New("no such type")
 	case e.Mode > 0o7777 || e.Size < 0:
-		return errors.New("its mode or size makes no sense")
+		return errors.New("its mode or size is invalid")
 	case e.Path == "" && e.Type != Dir:
 		return errors.New("the root is not a directory")
 	case (e.Err != "") != (e.Type == Broken):
-		return errors.New("its error makes no sense")
+		return errors.New("its error is invalid")
 	case (e.Hard != "" || e.Links != 0) && e.Type == Dir, e.Links == 1:
-		return errors.New("a directory has one name")
+		return errors.New("a directory cannot have several names")
 	case e.Target == "" && e.Type == Link, len(e.Target) > pathsafe.MaxPath:
-		return errors.New("its target makes no sense")
+		return errors.New("its target is invalid")
 	}
 	return checkPath(e.Path)
 }

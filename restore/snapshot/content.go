@@ -1,12 +1,10 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 
 	"io/fs"
 	"iter"
@@ -37,7 +35,7 @@ const (
 	batchBytes = 4 << 20
 )
 
-// batches divides those entries that are wanted into runs of one directory.
+// batches divides the matching entries into runs of one directory.
 func batches(entries []Entry, wanted func(*Entry) bool) (all [][]*Entry) {
 	var bytes int64
 	var last string
@@ -130,12 +128,12 @@ func (t *take) holesOf(at *descent, path string) (holes, size int64, err error) 
 	if err != nil {
 		return 0, 0, nil //nolint:nilerr // see above
 	}
-	f, st, err := d.openFile(name)
+	f, st, err := d.OpenFile(name)
 	if err != nil {
 		return 0, 0, nil //nolint:nilerr // see above
 	}
 	_, holes, err = t.seam.holes(f, st.Size)
-	return holes, st.Size, errors.Join(err, t.seam.closeFile(f))
+	return holes, st.Size, errors.Join(err, t.seam.CloseFile(f))
 }
 
 // ErrHoles is an [ErrRefused]: more than [bundle.MaxHoles] bytes of the files to be kept are
@@ -209,7 +207,7 @@ func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	if err != nil {
 		return r.missing(e, err)
 	}
-	f, st, err := d.openFile(name)
+	f, st, err := d.OpenFile(name)
 	if err != nil {
 		return ofSource(r.missing(e, err))
 	}
@@ -228,7 +226,7 @@ func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	if err := r.read(ctx, f, &now); err != nil {
 		return err
 	}
-	st, err = r.seam.identify(f)
+	st, err = r.seam.Identify(f)
 	if err != nil {
 		return ofSource(err)
 	}
@@ -357,14 +355,14 @@ func (r *reader) bring(e *Entry, write func(name string) error) error {
 }
 
 func (r *reader) enterOwn() (err error) {
-	if r.own.h == nil {
+	if r.own.H == nil {
 		r.own, err = r.objects.room(r.name)
 	}
 	return ofStore(err)
 }
 
 func (r *reader) small(name string, e *Entry) error {
-	f, err := r.own.create(name, objectPerm)
+	f, err := r.own.Create(name, objectPerm)
 	if err != nil {
 		return err
 	}
@@ -373,7 +371,7 @@ func (r *reader) small(name string, e *Entry) error {
 	if err == nil {
 		err = w.end()
 	}
-	return errors.Join(err, r.seam.closeFile(f))
+	return errors.Join(err, r.seam.CloseFile(f))
 }
 
 // large copies and hashes in one go.
@@ -394,13 +392,13 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 		return err
 	}
 	const temp = "large"
-	dst, err := r.own.create(temp, objectPerm)
+	dst, err := r.own.Create(temp, objectPerm)
 	if err != nil {
 		return ofStore(err)
 	}
 	err = r.copy(ctx, dst, f, e)
-	if err := errors.Join(err, r.seam.closeFile(dst)); err != nil {
-		return errors.Join(err, r.own.unlink(temp))
+	if err := errors.Join(err, r.seam.CloseFile(dst)); err != nil {
+		return errors.Join(err, r.own.Unlink(temp))
 	}
 	brought := false
 	err = r.bring(e, func(name string) error {
@@ -410,7 +408,7 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 	if err != nil || brought {
 		return err
 	}
-	return r.own.unlink(temp)
+	return r.own.Unlink(temp)
 }
 
 func (r *reader) copy(ctx context.Context, dst, src *os.File, e *Entry) error {
@@ -422,107 +420,4 @@ func (r *reader) copy(ctx context.Context, dst, src *os.File, e *Entry) error {
 	}
 	sum.Sum(e.Digest[:0])
 	return err
-}
-
-// A copier copies files, and hashes what it has written.
-type copier struct {
-	s       *seam
-	buf     []byte
-	noClone *atomic.Bool // this file system does not share blocks
-	only    bool         // src may have become longer since, and what came is left out
-}
-
-// copy makes dst the copy of src and returns how many bytes went into sum: what
-// was written, up to one chunk more than e.Size.
-func (c *copier) copy(ctx context.Context, dst, src *os.File, sum hash.Hash, e *Entry) (int64, error) {
-	w := filler{s: c.s, f: dst, sparse: e.Sparse}
-	from := src
-	if dst != nil && !c.only && c.clone(dst, src, e.Size) {
-		from, w = dst, filler{}
-	}
-	total := int64(0)
-	for total <= e.Size {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		buf := c.buf
-		if c.only {
-			buf = buf[:min(int64(len(buf)), e.Size-total)]
-		}
-		n, err := c.s.read(from, buf)
-		if err != nil {
-			return 0, ofSource(err) // a clone has the same blocks
-		}
-		sum.Write(c.buf[:n])
-		total += int64(n)
-		if err := w.write(c.buf[:n]); err != nil {
-			return 0, ofStore(err)
-		}
-		if n < len(c.buf) {
-			break
-		}
-	}
-	return total, ofStore(w.end())
-}
-
-func (c *copier) clone(dst, src *os.File, size int64) bool {
-	if size < cloneMin || c.noClone.Load() {
-		return false
-	}
-	err := c.s.clone(dst, src)
-	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.ENOTTY) {
-		c.noClone.Store(true)
-	}
-	return err == nil
-}
-
-// A filler writes a file from its beginning. In a sparse one zeros become
-// holes. One without a file does nothing.
-type filler struct {
-	s      *seam
-	f      *os.File
-	sparse bool
-	size   int64
-	hole   bool // it ends in one
-}
-
-var zeros [holeSize]byte
-
-func (w *filler) write(data []byte) error {
-	if w.f == nil || len(data) == 0 {
-		return nil
-	}
-	w.size += int64(len(data))
-	if !w.sparse {
-		return w.s.write(w.f, data)
-	}
-	for len(data) > 0 {
-		n, hole := run(data)
-		step := w.s.write
-		if hole {
-			step = func(f *os.File, data []byte) error { return w.s.skip(f, len(data)) }
-		}
-		if err := step(w.f, data[:n]); err != nil {
-			return err
-		}
-		data, w.hole = data[n:], hole
-	}
-	return nil
-}
-
-// run returns how many bytes at the beginning of data are all hole or all not.
-func run(data []byte) (n int, hole bool) {
-	block := func(from int) []byte { return data[from:min(from+holeSize, len(data))] }
-	empty := func(b []byte) bool { return bytes.Equal(b, zeros[:len(b)]) }
-	hole = empty(block(0))
-	for n = len(block(0)); n < len(data) && empty(block(n)) == hole; n += len(block(n)) {
-	}
-	return n, hole
-}
-
-func (w *filler) end() error {
-	if w.f == nil || !w.hole {
-		return nil
-	}
-	return w.s.truncate(w.f, w.size)
 }

@@ -49,9 +49,9 @@ func (t Type) Unkept() string {
 	case Unread:
 		return "this user may not read it"
 	case Broken:
-		return "the disk does not give it back"
+		return "the disk reports an error for it"
 	case Reserved:
-		return "its name begins as those of this program"
+		return "its name begins with a prefix reserved for this program"
 	case Deep:
 		return "a path in it is too long"
 	case Lost:

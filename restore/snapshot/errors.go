@@ -7,7 +7,7 @@ import (
 )
 
 // ErrAmbiguous reports a prefix of several snapshots.
-var ErrAmbiguous = errors.New("more than one snapshot begins with this")
+var ErrAmbiguous = errors.New("ambiguous snapshot ID prefix")
 
 // ErrOldVersion is what a manifest of version 1 is rejected with: it is not signed, and in no
 // chain, so that it proves nothing.
@@ -17,6 +17,8 @@ var ErrOldVersion = errors.New("manifest version 1, of an earlier spectrum, whic
 type DamageError struct {
 	Path  string   // what is damaged, beneath the directory of the store
 	Names []string // the paths of a root that need it, as far as they are known
+	Part  string   // of a manifest, the object of the part of it that is damaged; "" for the manifest itself
+	Root  string   // with Part, the root that the manifest is of
 	Err   error
 }
 
@@ -55,7 +57,7 @@ func (e *ChangedError) Is(target error) bool {
 func (e *ChangedError) Error() string { return fmt.Sprintf("%q has changed: %s", e.Path, e.What) }
 
 // ErrUnsettled reports that names change too fast to be read.
-var ErrUnsettled = refuse("names change while it is looked at")
+var ErrUnsettled = refuse("names change while it is read")
 
 // ErrRefused matches the error of any entry that no snapshot can hold, or that keeps changing;
 // its text has the reason.

@@ -54,6 +54,9 @@ func writeFile(t tb, path, content string) {
 // hostKey is the key of the host of all tests.
 var hostKey = sync.OnceValues(bundle.GenerateKey)
 
+// smallParts has a few entries make several parts.
+var smallParts = division{inline: 2, least: 1, every: 3, most: 4}
+
 // A lab is a store and a root.
 type lab struct {
 	t      tb
@@ -92,6 +95,7 @@ func (l *lab) open() {
 	var err error
 	l.store, err = Open(l.storePath())
 	must(l.t, err)
+	l.store.division = smallParts
 }
 
 func (l *lab) close() {

@@ -117,7 +117,7 @@ func TestNoTree(t *testing.T) {
 		"hard to another": {folder(""), file("a"), other},
 		"hard to hard":    {folder(""), file("a"), hard, {Path: "c", Type: File, Hard: "b"}},
 	} {
-		var j judge
+		var j treeCheck
 		var err error
 		for i := range entries {
 			if err == nil {

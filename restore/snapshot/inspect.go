@@ -26,10 +26,10 @@ type Budget struct{ Manifests, Contents int64 }
 // An inspection is one call of Inspect.
 type inspection struct {
 	*Store
-	left  Budget
-	shelf shelf
-	seen  map[Digest]bool
-	buf   []byte
+	left   Budget
+	shards shardDirs
+	seen   map[Digest]bool
+	buf    []byte
 	Inspected
 }
 
@@ -49,13 +49,13 @@ func (s *Store) Inspect(ctx context.Context, root string, budget Budget) (Inspec
 	if err != nil {
 		return Inspected{}, err
 	}
-	defer lock.close()
+	defer lock.Close()
 	all, damaged, err := s.Survey(root)
 	if err != nil {
 		return Inspected{}, err
 	}
-	in := &inspection{Store: s, left: budget, shelf: shelf{objects: s.objects}, seen: map[Digest]bool{}, buf: make([]byte, chunk)}
-	defer in.shelf.close()
+	in := &inspection{Store: s, left: budget, shards: shardDirs{objects: s.objects}, seen: map[Digest]bool{}, buf: make([]byte, chunk)}
+	defer in.shards.close()
 	for _, d := range damaged {
 		in.Found = append(in.Found, Finding{Damage: d})
 	}
@@ -73,8 +73,8 @@ func (in *inspection) snapshot(ctx context.Context, h Header) error {
 	if err != nil || !ok {
 		return err
 	}
-	defer p.close()
-	st, err := p.stat(h.fileName())
+	defer p.Close()
+	st, err := p.Stat(h.fileName())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -86,7 +86,16 @@ func (in *inspection) snapshot(ctx context.Context, h Header) error {
 		return nil
 	}
 	in.left.Manifests -= st.Size
-	snap, err := p.load(h.fileName())
+	m, err := p.manifest(h.fileName())
+	var snap *Snapshot
+	if err == nil {
+		if size := m.bytes(); size > in.left.Manifests {
+			in.Unread += size
+			return nil
+		}
+		in.left.Manifests -= m.bytes()
+		snap, err = p.complete(m)
+	}
 	d, err := asDamage(err)
 	if err != nil {
 		return err
@@ -111,7 +120,7 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 		return nil
 	}
 	in.seen[e.Digest] = true
-	there, err := in.shelf.has(e.Digest, e.Size)
+	there, err := in.shards.has(e.Digest, e.Size)
 	if err != nil && isMachine(err) != nil {
 		return err
 	}
@@ -122,7 +131,7 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 	if there {
 		in.left.Contents -= e.Size
 	}
-	d, err := asDamage(in.verifyObject(ctx, &in.shelf, snap, e, in.buf))
+	d, err := asDamage(in.verifyObject(ctx, &in.shards, snap, e, in.buf))
 	if err != nil {
 		return err
 	}
@@ -133,8 +142,11 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 }
 
 // Changed returns the damage of those of the manifests whose bytes no longer have the SHA-256 that
-// is their ID. It reads at most budget bytes of manifests, the newest of which come last.
+// is their ID, or of which a part is damaged. It reads at most budget bytes of manifests and parts,
+// the newest of which come last.
 func (s *Store) Changed(ctx context.Context, all []Header, budget int64) (changed []*DamageError, err error) {
+	c := comparison{left: budget, parts: map[Digest]error{}, reader: partReader{s: s.seam, shards: &shardDirs{objects: s.objects}}}
+	defer c.reader.shards.close()
 	for _, h := range slices.Backward(all) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -143,8 +155,8 @@ func (s *Store) Changed(ctx context.Context, all []Header, budget int64) (change
 		if err != nil || !ok {
 			return nil, err
 		}
-		n, err := p.compareID(h, budget)
-		p.close()
+		err = c.compareID(p, &h)
+		p.Close()
 		d, err := asDamage(err)
 		if err != nil {
 			return nil, err
@@ -152,35 +164,69 @@ func (s *Store) Changed(ctx context.Context, all []Header, budget int64) (change
 		if d != nil {
 			changed = append(changed, d)
 		}
-		budget -= n
 	}
 	return changed, nil
 }
 
-// compareID compares the SHA-256 of a manifest of at most this many bytes with its ID, and returns
-// how many bytes it has read. A manifest that was pruned meanwhile has not changed.
-func (p place) compareID(h Header, most int64) (int64, error) {
-	f, st, err := p.openFile(h.fileName())
+// A comparison is one call of Changed.
+type comparison struct {
+	left   int64            // bytes that may still be read
+	parts  map[Digest]error // those that were read
+	reader partReader
+}
+
+// compareID compares the SHA-256 of a manifest with its ID, and those of its parts with theirs, if
+// they are not too large. A manifest that was pruned meanwhile has not changed.
+func (c *comparison) compareID(p chainDir, h *Header) error {
+	f, st, err := p.OpenFile(h.fileName())
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return nil
 	}
 	if err != nil {
-		return 0, damage(p.path(h.fileName()), nil, err)
+		return damage(p.path(h.fileName()), nil, err)
 	}
 	defer f.Close()
-	if st.Size > most {
-		return 0, nil
+	if st.Size > c.left {
+		return nil
 	}
 	sum := sha256.New()
 	n, err := io.Copy(sum, f)
+	c.left -= n
 	if err == nil && hex.EncodeToString(sum.Sum(nil)) != h.ID {
 		err = fmt.Errorf("its SHA-256 is %x", sum.Sum(nil))
 	}
 	switch {
 	case machine.IsUnreadable(err): // a part of the disk, which the other manifests are not in
-		return n, &DamageError{p.path(h.fileName()), nil, err}
+		return &DamageError{Path: p.path(h.fileName()), Err: err}
 	case err != nil:
-		return n, damage(p.path(h.fileName()), nil, err)
+		return damage(p.path(h.fileName()), nil, err)
+	case h.Version < withParts:
+		return nil
 	}
-	return n, nil
+	return c.compareParts(p, h)
+}
+
+// compareParts compares the parts of a manifest that none of the others had.
+func (c *comparison) compareParts(p chainDir, h *Header) error {
+	m, err := p.manifest(h.fileName())
+	if err != nil {
+		return err
+	}
+	for _, part := range m.parts {
+		bad, seen := c.parts[part.digest]
+		if !seen && part.size > c.left {
+			continue
+		}
+		if !seen {
+			c.left -= part.size
+			if _, err := c.reader.lines(part); err != nil {
+				bad = &partError{part.digest.path(), err}
+			}
+			c.parts[part.digest] = bad
+		}
+		if bad != nil {
+			return p.damagedPart(h, bad)
+		}
+	}
+	return nil
 }

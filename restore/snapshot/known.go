@@ -15,7 +15,7 @@ func (s *Store) Has(root string) bool {
 	if err != nil || !ok {
 		return err != nil
 	}
-	defer p.close()
+	defer p.Close()
 	sequence, _, err := p.last()
 	return err != nil || sequence > 0
 }
@@ -33,12 +33,12 @@ func (s *Store) KnownAs(dir pathsafe.Stat, others []string) (root string, err er
 	for _, other := range others {
 		skip[keyOf(other)] = true
 	}
-	keys, err := s.roots.names()
+	keys, err := s.roots.Names()
 	if err != nil {
 		return "", err
 	}
 	keys = slices.DeleteFunc(keys, func(key string) bool { return skip[key] })
-	_, err = s.visit(keys, func(p place) error {
+	_, err = s.visit(keys, func(p chainDir) error {
 		if root != "" {
 			return nil
 		}
@@ -53,8 +53,8 @@ func (s *Store) KnownAs(dir pathsafe.Stat, others []string) (root string, err er
 
 // newestRoot returns the header of the newest manifest that can be read that far, and the entry
 // of the root.
-func (p place) newestRoot() (Header, Entry, bool) {
-	names, err := p.names()
+func (p chainDir) newestRoot() (Header, Entry, bool) {
+	names, err := p.Names()
 	if err != nil {
 		return Header{}, Entry{}, false
 	}
@@ -73,7 +73,7 @@ func readRoot(d dir, name string) (Header, Entry, error) {
 	if _, _, err := parseName(name); err != nil {
 		return Header{}, Entry{}, err
 	}
-	f, _, err := d.openFile(name)
+	f, _, err := d.OpenFile(name)
 	if err != nil {
 		return Header{}, Entry{}, err
 	}
@@ -95,7 +95,7 @@ func readRoot(d dir, name string) (Header, Entry, error) {
 
 // RootNames returns the names of the roots of which a manifest can be read.
 func (s *Store) RootNames() (names []string) {
-	_, _ = s.eachPlace(func(p place) error {
+	_, _ = s.eachChain(func(p chainDir) error {
 		if h, _, ok := p.newestRoot(); ok {
 			names = append(names, h.Root)
 		}

@@ -43,7 +43,7 @@ var LeasePatience = sync.OnceValue(func() time.Duration {
 })
 
 // errLeased: a process does not give up its lease on a file in time.
-var errLeased = machine.Disturbed("it cannot be opened: the process that holds a lease on it does not give it up")
+var errLeased = machine.Disturbed("it cannot be opened: another process holds a lease on it")
 
 // leased are the files of a take that could not be opened for that, so far.
 type leased struct {

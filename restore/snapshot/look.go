@@ -26,7 +26,7 @@ func (s *Store) look(ctx context.Context, req Request) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &take{Store: s, req: req, root: dir{req.Dir, s.seam}, looks: true}
+	t := &take{Store: s, req: req, root: on(req.Dir, s.seam), looks: true}
 	defer t.loading.Wait()
 	if err := t.compareWith(); err != nil {
 		return nil, err
@@ -41,24 +41,31 @@ func (s *Store) look(ctx context.Context, req Request) (*Snapshot, error) {
 }
 
 // Lacks returns a file of each content of a snapshot that the store does not have, in the
-// order of their paths. An object is believed by its name and its size.
+// order of their paths. An object is believed by its name and its size, or by its name alone where
+// there are many.
 func (s *Store) Lacks(snap *Snapshot) ([]Entry, error) {
-	known := shelf{objects: s.objects}
+	known := newObjects(s, dir{})
 	defer known.close()
-	var lacks []Entry
+	var all []*Entry
 	seen := map[Digest]bool{}
 	for i := range snap.entries {
-		e := snap.entries[i]
-		if e.Type != File || seen[e.Digest] {
-			continue
+		if e := &snap.entries[i]; e.Type == File && !seen[e.Digest] {
+			seen[e.Digest] = true
+			all = append(all, e)
 		}
-		seen[e.Digest] = true
-		there, err := known.has(e.Digest, e.Size)
+	}
+	there, err := known.among(len(all))
+	if err != nil {
+		return nil, err
+	}
+	var lacks []Entry
+	for _, e := range all {
+		is, err := there(e)
 		if err != nil {
 			return nil, err
 		}
-		if !there {
-			lacks = append(lacks, e)
+		if !is {
+			lacks = append(lacks, *e)
 		}
 	}
 	return lacks, nil

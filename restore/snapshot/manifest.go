@@ -10,19 +10,20 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// A manifest is a line of the header, a line of each entry, one that counts them, and a last
-// line that signs all others. Its bounds, in bytes:
+// A manifest is a line of the header, a line of each entry or of each part after some entries,
+// one that counts the entries, and a last line that signs all others. Its bounds, in bytes:
 const (
 	maxLine     = 2 << 20
 	maxManifest = 16 << 30
 	writeChunk  = 1 << 20
 )
 
-// signature is what a manifest is signed as.
-const signature = "snapshot manifest 2"
+// signature is what a manifest of a version is signed as.
+func signature(version int) string { return fmt.Sprintf("snapshot manifest %d", version) }
 
 // signedLine is the last line: the public key, and its signature of all lines before.
 func signedLine(public, signed []byte) []byte {
@@ -36,41 +37,50 @@ func signedLine(public, signed []byte) []byte {
 // signedSize is the length of the last line.
 var signedSize = int64(len(signedLine(make([]byte, ed25519.PublicKeySize), make([]byte, ed25519.SignatureSize))))
 
-// writeManifest writes to f, and completes the header with the ID and the signer. It prints
-// on one goroutine, and hashes and writes on another.
-func writeManifest(s *seam, f *os.File, h *Header, entries []Entry, key bundle.Key) error {
+// writeManifest writes the entries, or the first of them and the parts that have the others, to f,
+// and completes the header with the ID and the signer. It prints on one goroutine, and hashes and
+// writes on another.
+func writeManifest(s *seam, f *os.File, h *Header, entries []Entry, parts []part, key bundle.Key) error {
 	chunks := make(chan []byte, 2)
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
 		defer close(chunks)
-		printManifest(h, entries, chunks, stop)
+		printManifest(h, entries, parts, chunks, stop)
 	}()
 	sum := sha256.New()
 	for chunk := range chunks {
 		sum.Write(chunk)
-		if err := s.write(f, chunk); err != nil {
+		if err := s.Write(f, chunk); err != nil {
 			return err
 		}
 	}
-	public, signed, err := key.SignDigest(signature, [sha256.Size]byte(sum.Sum(nil)))
+	public, signed, err := key.SignDigest(signature(h.Version), [sha256.Size]byte(sum.Sum(nil)))
 	if err != nil {
 		return err
 	}
 	last := signedLine(public, signed)
 	sum.Write(last)
-	if err := s.write(f, last); err != nil {
+	if err := s.Write(f, last); err != nil {
 		return err
 	}
 	h.ID, h.Signer = hex.EncodeToString(sum.Sum(nil)), key.ValidatorID()
 	return nil
 }
 
-func printManifest(h *Header, entries []Entry, chunks chan<- []byte, stop <-chan struct{}) {
+func printManifest(h *Header, entries []Entry, parts []part, chunks chan<- []byte, stop <-chan struct{}) {
 	var line object
 	line.header(h)
-	for i := range entries {
-		line.entry(&entries[i])
+	count := int64(len(entries))
+	if len(parts) > 0 {
+		entries = entries[:1]
+	}
+	for i := range len(entries) + len(parts) {
+		if i < len(entries) {
+			line.entry(&entries[i])
+		} else {
+			line.part(parts[i-len(entries)])
+		}
 		if len(line.b) < writeChunk {
 			continue
 		}
@@ -81,7 +91,7 @@ func printManifest(h *Header, entries []Entry, chunks chan<- []byte, stop <-chan
 		}
 		line.b = make([]byte, 0, writeChunk+writeChunk/8)
 	}
-	line.number("entries", int64(len(entries)))
+	line.number("entries", count)
 	line.end()
 	select {
 	case chunks <- line.b:
@@ -89,16 +99,14 @@ func printManifest(h *Header, entries []Entry, chunks chan<- []byte, stop <-chan
 	}
 }
 
-func isID(id string) bool { return len(id) == 2*sha256.Size && isHex(id) }
-
-func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+func isID(id string) bool { return hexdigits.Are(id, 2*sha256.Size) }
 
 // readHeader reads the first line only.
 func readHeader(d dir, name string) (Header, error) {
 	if _, _, err := parseName(name); err != nil {
 		return Header{}, err
 	}
-	f, st, err := d.openFile(name)
+	f, st, err := d.OpenFile(name)
 	if err != nil {
 		return Header{}, err
 	}
@@ -149,10 +157,17 @@ func headerOf(name, line string) (Header, error) {
 	return h, nil
 }
 
-// readManifest reads all of it. What does not hash to the ID in the name, or is not signed
-// by the key that it names, is rejected.
-func readManifest(d dir, name string) (*Snapshot, error) {
-	f, st, err := d.openFile(name)
+// A manifest was read, but for its parts.
+type manifest struct {
+	header Header
+	check  treeCheck // of the entries that are in it
+	parts  []part
+}
+
+// readManifest reads all of it, but for its parts. What does not hash to the ID in the name, or is
+// not signed by the key that it names, is rejected.
+func readManifest(d dir, name string) (*manifest, error) {
+	f, st, err := d.OpenFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +177,7 @@ func readManifest(d dir, name string) (*Snapshot, error) {
 	}
 	var p manifestParser
 	p.name = name
-	p.judge.all = make([]Entry, 0, st.Size/400)
+	p.check.all = make([]Entry, 0, st.Size/400) // too many where there are parts: they have few lines
 	sums := sums{body: st.Size - signedSize}
 	if err := p.parse(d.s, f, int(min(st.Size+1, maxLine)), &sums); err != nil {
 		return nil, err
@@ -170,17 +185,24 @@ func readManifest(d dir, name string) (*Snapshot, error) {
 	if sums.all != p.header.ID {
 		return nil, fmt.Errorf("its SHA-256 is %s", sums.all)
 	}
-	if !bundle.DigestSigned(signature, sums.signed, p.public, p.signed) {
+	if !bundle.DigestSigned(signature(p.header.Version), sums.signed, p.public, p.signed) {
 		return nil, errors.New("its signature does not fit")
 	}
 	p.header.Signer = bundle.ValidatorID(p.public)
-	return &Snapshot{header: p.header, entries: p.judge.all}, nil
+	if len(p.parts) > 0 {
+		all := make([]Entry, 0, min(p.count, likelyEntries))
+		p.check.all = append(all, p.check.all...)
+	}
+	return &p.manifest, nil
 }
 
+// likelyEntries bounds the memory that a manifest gets for what it only says that its parts have.
+const likelyEntries = 1 << 20
+
 type manifestParser struct {
+	manifest
 	name   string
-	header Header
-	judge  judge
+	count  int64 // entries, with those of the parts
 	lines  int
 	ended  bool // the line that counts the entries was read
 	public []byte
@@ -273,7 +295,7 @@ func (p *manifestParser) line(line string) (err error) {
 	p.lines++
 	switch {
 	case p.signed != nil:
-		return errors.New("there is more after its end")
+		return errors.New("it has trailing data")
 	case p.ended:
 		return p.signature(line)
 	case p.lines == 1:
@@ -281,24 +303,32 @@ func (p *manifestParser) line(line string) (err error) {
 		return err
 	case strings.HasPrefix(line, `{"entries":`):
 		return p.last(line)
+	case strings.HasPrefix(line, partLine) && p.header.Version >= withParts:
+		next, err := parsePart(line)
+		p.parts = append(p.parts, next)
+		p.count += int64(next.names)
+		return err
+	case len(p.parts) > 0:
+		return errors.New("there is an entry after the parts")
 	}
+	p.count++
 	var e Entry
 	e, p.buf, err = parseEntry(line, p.buf)
 	if err != nil {
 		return err
 	}
-	return p.judge.see(&e)
+	return p.check.see(&e)
 }
 
 func (p *manifestParser) last(line string) error {
 	var want object
-	want.number("entries", int64(len(p.judge.all)))
+	want.number("entries", p.count)
 	want.end()
 	if line != string(want.b) {
-		return errors.New("it does not have the number of entries that it says")
+		return errors.New("its number of entries is wrong")
 	}
 	p.ended = true
-	return p.judge.end(&p.header)
+	return nil
 }
 
 // signature reads the line that signs the others.

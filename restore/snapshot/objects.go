@@ -34,19 +34,19 @@ func (d Digest) shard() string { return hex.EncodeToString(d[:1]) }
 
 func (d Digest) path() string { return filepath.Join(objectsName, d.shard(), d.name()) }
 
-// A shelf gives the directories of the objects.
-type shelf struct {
+// shardDirs are the directories of the objects, each opened once.
+type shardDirs struct {
 	objects dir
 	mu      sync.Mutex
 	shards  [256]dir
 }
 
-// open returns the directory of an object, which stays the shelf's.
-func (s *shelf) open(d Digest, make bool) (dir, error) {
+// open returns the directory of an object, which stays that of the shards.
+func (s *shardDirs) open(d Digest, make bool) (dir, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	shard := &s.shards[d[0]]
-	if shard.h != nil {
+	if shard.H != nil {
 		return *shard, nil
 	}
 	open := s.objects.open
@@ -61,15 +61,15 @@ func (s *shelf) open(d Digest, make bool) (dir, error) {
 	return opened, nil
 }
 
-func (s *shelf) close() {
+func (s *shardDirs) close() {
 	for _, d := range s.shards {
-		d.close()
+		d.Close()
 	}
 }
 
 // has reports whether an object exists. One of another size, or that is not a valid object
 // file, does not count.
-func (s *shelf) has(d Digest, size int64) (bool, error) {
+func (s *shardDirs) has(d Digest, size int64) (bool, error) {
 	shard, err := s.open(d, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -77,7 +77,7 @@ func (s *shelf) has(d Digest, size int64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	st, err := shard.stat(d.name())
+	st, err := shard.Stat(d.name())
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -87,7 +87,7 @@ func (s *shelf) has(d Digest, size int64) (bool, error) {
 // objects are what a take needs: those that are there, and fresh ones, which
 // are in its own directory until all of them are durable.
 type objects struct {
-	shelf
+	shardDirs
 	s        *Store
 	incoming dir
 	mu       sync.Mutex
@@ -105,7 +105,7 @@ type freshObject struct {
 
 func newObjects(s *Store, incoming dir) *objects {
 	return &objects{
-		shelf: shelf{objects: s.objects}, s: s, incoming: incoming,
+		shardDirs: shardDirs{objects: s.objects}, s: s, incoming: incoming,
 		there: map[Digest]bool{}, fresh: map[Digest]freshObject{}, unsure: map[byte]bool{},
 	}
 }
@@ -197,7 +197,7 @@ func (o *objects) sound(d Digest, size int64) (bool, error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	err = o.s.seam.do("read object", f.Name(), func() error {
+	err = o.s.seam.Do("read object", f.Name(), func() error {
 		_, err := io.Copy(sum, io.LimitReader(f, size+1))
 		return err
 	})
@@ -213,7 +213,7 @@ func (o *objects) list(shard byte) (map[Digest]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := d.names()
+	names, err := d.Names()
 	all := make(map[Digest]bool, len(names))
 	for _, name := range names {
 		if digest, err := hexDigest(name); err == nil {
@@ -259,7 +259,7 @@ func (o *objects) persist() error {
 	}
 	err := inorder.Do(context.Background(), len(shards), func(i int) error {
 		for _, d := range shards[i] {
-			if err := o.place(d); err != nil {
+			if err := o.install(d); err != nil {
 				return err
 			}
 		}
@@ -273,14 +273,14 @@ func (o *objects) persist() error {
 
 func (o *objects) syncFresh(digests []Digest) error {
 	if len(digests) > few {
-		return o.incoming.syncFS()
+		return o.incoming.SyncFS()
 	}
 	for _, d := range digests {
-		f, _, err := o.fresh[d].in.openFile(d.name())
+		f, _, err := o.fresh[d].in.OpenFile(d.name())
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(o.s.seam.syncFile(f), o.s.seam.closeFile(f)); err != nil {
+		if err := errors.Join(o.s.seam.SyncFile(f), o.s.seam.CloseFile(f)); err != nil {
 			return err
 		}
 	}
@@ -292,7 +292,7 @@ func (o *objects) syncPlaces() error {
 		return nil
 	}
 	if len(o.unsure) > few {
-		return o.s.objects.syncFS()
+		return o.s.objects.SyncFS()
 	}
 	for b := range 256 {
 		if !o.unsure[byte(b)] {
@@ -300,18 +300,18 @@ func (o *objects) syncPlaces() error {
 		}
 		shard, err := o.open(Digest{byte(b)}, true)
 		if err == nil {
-			err = shard.sync()
+			err = shard.Sync()
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return o.s.objects.sync()
+	return o.s.objects.Sync()
 }
 
-// place moves a fresh object to its place. What is there already was not there before, or
+// install moves a fresh object to its place. What is there already was not there before, or
 // is damaged: it gives way.
-func (o *objects) place(d Digest) error {
+func (o *objects) install(d Digest) error {
 	fresh := o.fresh[d]
 	shard, err := o.open(d, true)
 	if err != nil {
@@ -338,7 +338,7 @@ func (o *objects) room(name string) (dir, error) {
 
 func (o *objects) close() {
 	for _, room := range o.rooms {
-		room.close()
+		room.Close()
 	}
-	o.shelf.close()
+	o.shardDirs.close()
 }

@@ -64,7 +64,7 @@ func checkPath(path string) error {
 			return pathsafe.ErrTooLong
 		}
 		if name == "" || name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
-			return errors.New("not a path of names")
+			return errors.New("not a valid path")
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -32,8 +33,8 @@ type Policy struct {
 type Pruned struct {
 	Gone    []Header // by root, oldest first
 	Kept    []Kept   // of the same roots, in the same order
-	Objects int64    // that nothing needs any more
-	Bytes   int64    // of their content
+	Objects int64    // contents that nothing needs any more
+	Bytes   int64    // of these, and of parts of manifests
 }
 
 // Kept is a snapshot that stays, and why.
@@ -56,7 +57,7 @@ func (s *Store) Prune(ctx context.Context, policy Policy, inUse func(Header) str
 
 func (s *Store) prune(ctx context.Context, policy Policy, inUse func(Header) string) (Pruned, error) {
 	if policy.KeepLast < 0 || policy.KeepWithin < 0 || policy.KeepLast == 0 && policy.KeepWithin == 0 {
-		return Pruned{}, errors.New("no rule says which ones stay")
+		return Pruned{}, errors.New("no retention rule was given")
 	}
 	if policy.Now.IsZero() {
 		policy.Now = time.Now()
@@ -68,9 +69,9 @@ func (s *Store) prune(ctx context.Context, policy Policy, inUse func(Header) str
 	if err != nil {
 		return Pruned{}, err
 	}
-	defer lock.close()
-	p := &pruning{Store: s, policy: policy, inUse: inUse, needed: map[Digest]bool{}}
-	damaged, err := s.eachPlace(func(at place) error { return p.decide(ctx, at) })
+	defer lock.Close()
+	p := &pruning{Store: s, policy: policy, inUse: inUse, needed: map[Digest]bool{}, parts: map[Digest]bool{}}
+	damaged, err := s.eachChain(func(at chainDir) error { return p.decide(ctx, at) })
 	if err := orDamage(err, damaged); err != nil {
 		return Pruned{}, err
 	}
@@ -89,12 +90,13 @@ type pruning struct {
 	policy Policy
 	inUse  func(Header) string
 	needed map[Digest]bool
+	parts  map[Digest]bool // of the manifests that go
 	done   Pruned
 }
 
 // decide reads all manifests of a root, also those that go, and notes what the
 // others need.
-func (p *pruning) decide(ctx context.Context, at place) error {
+func (p *pruning) decide(ctx context.Context, at chainDir) error {
 	headers, damaged, err := at.survey()
 	if err := orDamage(err, damaged); err != nil {
 		return err
@@ -115,6 +117,9 @@ func (p *pruning) decide(ctx context.Context, at place) error {
 		switch {
 		case concerned && reasons[i] == "":
 			p.done.Gone = append(p.done.Gone, h)
+			for _, part := range snap.parts {
+				p.parts[part.digest] = true
+			}
 			continue
 		case concerned:
 			p.done.Kept = append(p.done.Kept, Kept{h, reasons[i]})
@@ -123,6 +128,9 @@ func (p *pruning) decide(ctx context.Context, at place) error {
 			if e := &snap.entries[i]; e.Type == File {
 				p.needed[e.Digest] = true
 			}
+		}
+		for _, part := range snap.parts {
+			p.needed[part.digest] = true
 		}
 	}
 	return nil
@@ -155,7 +163,7 @@ func (p *pruning) reasons(headers []Header) []string {
 
 // keepTarget finds a reason for the snapshot that an emergency rollback of the root would go
 // back to. Where none of its kind goes, nothing has to be verified.
-func (p *pruning) keepTarget(ctx context.Context, at place, headers []Header, reasons []string) error {
+func (p *pruning) keepTarget(ctx context.Context, at chainDir, headers []Header, reasons []string) error {
 	first := slices.IndexFunc(headers, func(h Header) bool { return h.ForEmergency() })
 	if first < 0 || p.policy.Root != "" && p.policy.Root != headers[0].Root {
 		return nil
@@ -178,17 +186,17 @@ func (p *pruning) keepTarget(ctx context.Context, at place, headers []Header, re
 	return nil
 }
 
-// removeManifests makes the snapshots go, and that durable, so that none is
-// left whose objects are gone.
-func (p *pruning) unlink(at place, h Header) error {
+func (p *pruning) unlink(at chainDir, h Header) error {
 	if p.policy.Goes != nil {
 		if err := p.policy.Goes(h); err != nil {
 			return err
 		}
 	}
-	return at.unlink(h.fileName())
+	return at.Unlink(h.fileName())
 }
 
+// removeManifests makes the snapshots go, and that durable, so that none is
+// left whose objects, which have contents and parts, are gone.
 func (p *pruning) removeManifests() error {
 	if err := p.sweep(); err != nil {
 		return err
@@ -203,9 +211,9 @@ func (p *pruning) removeManifests() error {
 			err = p.unlink(at, p.done.Gone[i])
 		}
 		if err == nil {
-			err = at.sync()
+			err = at.Sync()
 		}
-		at.close()
+		at.Close()
 		if err != nil {
 			return err
 		}
@@ -216,7 +224,7 @@ func (p *pruning) removeManifests() error {
 // eachObject removes the objects that nothing needs. What does not have the name
 // of an object is not one, and stays.
 func (p *pruning) eachObject(ctx context.Context) error {
-	shards, err := p.objects.names()
+	shards, err := p.objects.Names()
 	if err != nil {
 		return err
 	}
@@ -224,7 +232,7 @@ func (p *pruning) eachObject(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if len(name) != 2 || !isHex(name) {
+		if !hexdigits.Are(name, 2) {
 			continue
 		}
 		shard, err := p.objects.open(name)
@@ -232,7 +240,7 @@ func (p *pruning) eachObject(ctx context.Context) error {
 			return damage(filepath.Join(objectsName, name), nil, err)
 		}
 		err = p.shard(shard, name)
-		shard.close()
+		shard.Close()
 		if err != nil {
 			return err
 		}
@@ -241,7 +249,7 @@ func (p *pruning) eachObject(ctx context.Context) error {
 }
 
 func (p *pruning) shard(shard dir, prefix string) error {
-	names, err := shard.names()
+	names, err := shard.Names()
 	if err != nil {
 		return err
 	}
@@ -250,17 +258,19 @@ func (p *pruning) shard(shard dir, prefix string) error {
 		if err != nil || name[:2] != prefix || p.needed[d] {
 			continue
 		}
-		st, err := shard.stat(name)
+		st, err := shard.Stat(name)
 		if err != nil {
 			return err
 		}
 		if !st.Mode.IsDir() && !p.policy.DryRun {
-			err = shard.unlink(name)
+			err = shard.Unlink(name)
 		}
 		if err != nil {
 			return err
 		}
-		p.done.Objects++
+		if !p.parts[d] {
+			p.done.Objects++
+		}
 		p.done.Bytes += st.Size
 	}
 	return nil

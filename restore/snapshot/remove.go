@@ -7,7 +7,7 @@ import (
 
 // sweep removes what killed takes have left. It requires the exclusive lock.
 func (s *Store) sweep() error {
-	names, err := s.incoming.names()
+	names, err := s.incoming.Names()
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func (s *Store) sweep() error {
 
 // removeTree removes name, whatever it is, with everything in it.
 func removeTree(d dir, name string) error {
-	st, err := d.stat(name)
+	st, err := d.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -29,14 +29,14 @@ func removeTree(d dir, name string) error {
 		return err
 	}
 	if !st.Mode.IsDir() {
-		return d.unlink(name)
+		return d.Unlink(name)
 	}
 	sub, err := d.open(name)
 	if err != nil {
 		return err
 	}
-	defer sub.close()
-	names, err := sub.names()
+	defer sub.Close()
+	names, err := sub.Names()
 	if err != nil {
 		return err
 	}
@@ -45,5 +45,5 @@ func removeTree(d dir, name string) error {
 			return err
 		}
 	}
-	return d.rmdir(name)
+	return d.Rmdir(name)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Repair brings the objects again that a snapshot needs and that are missing or damaged, from
-// what stands in a root: at the names that the snapshot has for them, or else anywhere in the
+// the entries of a root: at the names that the snapshot has for them, or else anywhere in the
 // root. Nothing is believed but what hashes to the name of the object; it is durable before
 // it takes the place of the damaged one, in one step. Repair returns what was damaged and is
 // not any more, and what still is; of that the root has the content no more, or it is the
@@ -30,7 +30,7 @@ func (s *Store) repair(ctx context.Context, snap *Snapshot, root *pathsafe.Dir) 
 	if err != nil {
 		return nil, nil, err
 	}
-	defer lock.close()
+	defer lock.Close()
 	damaged, err := s.damages(ctx, snap)
 	if err != nil || len(damaged) == 0 {
 		return nil, damaged, err
@@ -52,7 +52,7 @@ func (s *Store) repair(ctx context.Context, snap *Snapshot, root *pathsafe.Dir) 
 // Repairable returns what of the damage of a snapshot [Store.Repair] would bring again from a root
 // as it is now. It writes nothing.
 func (s *Store) Repairable(ctx context.Context, snap *Snapshot, root *pathsafe.Dir, damaged []*DamageError) ([]*DamageError, error) {
-	t := &take{Store: s, root: dir{root, s.seam}, req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}, looks: true}
+	t := &take{Store: s, root: on(root, s.seam), req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}, looks: true}
 	defer t.loading.Wait()
 	err := t.compareWith()
 	lost := map[Digest]bool{}
@@ -70,7 +70,7 @@ func (s *Store) Repairable(ctx context.Context, snap *Snapshot, root *pathsafe.D
 
 // bringAgain brings the objects that are found in the root.
 func (s *Store) bringAgain(ctx context.Context, snap *Snapshot, root *pathsafe.Dir, damaged []*DamageError) (err error) {
-	t := &take{Store: s, root: dir{root, s.seam}, req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}}
+	t := &take{Store: s, root: on(root, s.seam), req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}}
 	defer func() { err = errors.Join(err, t.close()) }()
 	if err := t.begin(); err != nil {
 		return err
@@ -129,7 +129,7 @@ func (t *take) findAgain(ctx context.Context, snap *Snapshot, damaged []*DamageE
 
 // search looks for contents anywhere in the root, by their sizes.
 func (r *reader) search(ctx context.Context, wanted []*Entry) error {
-	st, err := r.root.statSelf()
+	st, err := r.root.StatSelf()
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (r *reader) mend(ctx context.Context, path string, want *Entry) (bool, erro
 	if err != nil {
 		return false, isMachine(err)
 	}
-	f, st, err := d.openFile(name)
+	f, st, err := d.OpenFile(name)
 	if err != nil {
 		return false, isMachine(err)
 	}
@@ -180,16 +180,16 @@ func (r *reader) mend(ctx context.Context, path string, want *Entry) (bool, erro
 		return err == nil && e.Digest == want.Digest, err
 	}
 	const temp = "large"
-	dst, err := r.own.create(temp, objectPerm)
+	dst, err := r.own.Create(temp, objectPerm)
 	if err != nil {
 		return false, err
 	}
 	err = r.copy(ctx, dst, f, &e)
-	if err := errors.Join(err, r.seam.closeFile(dst)); err != nil && !errors.Is(err, errUnsettled) {
-		return false, errors.Join(err, r.own.unlink(temp))
+	if err := errors.Join(err, r.seam.CloseFile(dst)); err != nil && !errors.Is(err, errUnsettled) {
+		return false, errors.Join(err, r.own.Unlink(temp))
 	}
 	if err != nil || e.Digest != want.Digest || !r.objects.claim(want.Digest, want.Size, r.own) {
-		return false, r.own.unlink(temp)
+		return false, r.own.Unlink(temp)
 	}
 	return true, r.own.rename(temp, r.own, want.Digest.name())
 }

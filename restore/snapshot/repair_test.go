@@ -38,6 +38,7 @@ func TestRepair(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
+			l.store.division = usualDivision // no part is in the shard of a content that goes
 			mkdir(t, l.path("d"))
 			for _, path := range []string{"same", "d/moved", "gone", "changed", "small"} {
 				writeFile(t, l.path(path), strings.Repeat(path+" ", 100_000))
@@ -89,7 +90,7 @@ func TestFaultsOfRepair(t *testing.T) {
 	eachFault(t, func(t *testing.T, f *fault) {
 		must(t, os.Remove(l.object(snap, "lost")))
 		must(t, anew(l.object(snap, "cut"), "c"))
-		l.store.seam.hook = f.hook
+		l.store.seam.Call = f.hook
 		_, _, err := l.store.Repair(context.Background(), snap, l.handle)
 		l.reopen()
 		if err == nil && f.calls < f.n {

@@ -23,6 +23,16 @@ func (s *Store) Adds(at *machine.Room, shared bool, seen *Snapshot) (machine.Nee
 		return machine.Need{}, err
 	}
 	need := at.File(leastOf(seen.entries))
+	if s.division.isDivided(&seen.header, seen.entries) {
+		parts, all, err := s.lackedParts(seen.entries[1:])
+		if err != nil {
+			return machine.Need{}, err
+		}
+		need = at.File(int64(all * len(partLine)))
+		for _, p := range parts {
+			need = need.Plus(at.File(p.size))
+		}
+	}
 	for i := range lacks {
 		need = need.Plus(Takes(at, shared, &lacks[i]))
 	}
@@ -47,7 +57,7 @@ func (t *take) room(ctx context.Context, entries []Entry) error {
 	if t.looks {
 		return nil
 	}
-	at, err := machine.RoomOf(t.Store.base.h)
+	at, err := machine.RoomOf(t.Store.base.H)
 	if err != nil {
 		return err
 	}
@@ -63,7 +73,7 @@ func (t *take) room(ctx context.Context, entries []Entry) error {
 	if err != nil {
 		return err
 	}
-	kind, err := t.root.h.FileSystem()
+	kind, err := t.root.H.FileSystem()
 	if err != nil {
 		return err
 	}

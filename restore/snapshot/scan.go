@@ -83,7 +83,7 @@ type sharedDir struct {
 
 func (d *sharedDir) release() {
 	if d.users.Add(-1) == 0 {
-		d.close()
+		d.Close()
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *scanner) run(task scanTask) {
 // tries is how often something is looked at that changes meanwhile.
 const tries = 4
 
-var errUnsettled = refuse("it changes while it is read")
+var errUnsettled = refuse("it changed while it was read")
 
 // list reads the names of a directory, and looks at them in parts.
 func (s *scanner) list(d *sharedDir, task scanTask) {
@@ -245,21 +245,21 @@ func (s *scanner) list(d *sharedDir, task scanTask) {
 // time, names that come or go at the moment may be there or not.
 func (s *scanner) settle(d dir, at *Entry) ([]string, error) {
 	for try := 1; ; try++ {
-		before, err := d.statSelf()
+		before, err := d.StatSelf()
 		if err != nil {
 			return nil, err
 		}
 		if s.own(before.ID) {
-			return nil, refuse("the snapshots would be in the snapshot")
+			return nil, refuse("the state directory with the snapshots is inside the restore root")
 		}
-		names, err := d.names()
+		names, err := d.Names()
 		if err == nil && s.attributes {
-			at.xattrs, err = readXattrs(d.s, at.Path, d.h.Node())
+			at.xattrs, err = readXattrs(d.s, at.Path, d.H.Node())
 		}
 		if err != nil {
 			return nil, err
 		}
-		after, err := d.statSelf()
+		after, err := d.StatSelf()
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +337,7 @@ func (e *Entry) bar() {
 // look makes the entry of name, as far as it can be known without reading.
 func (s *scanner) look(d dir, name, path string, e *Entry) error {
 	for range tries {
-		st, err := d.stat(name)
+		st, err := d.Stat(name)
 		if err != nil {
 			return err
 		}
@@ -367,7 +367,7 @@ func (s *scanner) check(e *Entry, st pathsafe.Stat) error {
 	case e.Type == Mount && !s.all:
 		return pathsafe.ErrCrossesMount
 	case e.Type == Special && !s.all:
-		return refuse("a snapshot cannot hold what it is (%s)", st.Mode.Type())
+		return refuse("snapshots cannot hold this type of file (%s)", st.Mode.Type())
 	case len(e.Path) > pathsafe.MaxPath:
 		return pathsafe.ErrTooLong
 	}
@@ -379,7 +379,7 @@ func (s *scanner) check(e *Entry, st pathsafe.Stat) error {
 const maxXattrs = 128 << 10
 
 func readXattrs(s *seam, path string, node *pathsafe.Node) ([]pathsafe.Xattr, error) {
-	all, err := s.xattrs(path, node)
+	all, err := s.Xattrs(node)
 	return all, errors.Join(err, boundXattrs(all))
 }
 

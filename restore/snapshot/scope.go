@@ -50,7 +50,7 @@ func (d *descent) top() dir {
 
 func (d *descent) pop(depth int) {
 	for len(d.dirs) > depth {
-		d.top().close()
+		d.top().Close()
 		d.dirs = d.dirs[:len(d.dirs)-1]
 	}
 	d.names = d.names[:len(d.dirs)]
@@ -65,7 +65,7 @@ type gatherer struct {
 	found map[string]Entry
 }
 
-// gather adds what stands at p, and on the way to it.
+// gather adds the entry at p, and on the way to it.
 func (g *gatherer) gather(ctx context.Context, p pathsafe.Path) error {
 	w := way{todo: p.Components()}
 	for {
@@ -74,7 +74,7 @@ func (g *gatherer) gather(ctx context.Context, p pathsafe.Path) error {
 			return err
 		}
 		if !ok {
-			return errors.New("a link leads to a directory on its own way")
+			return errors.New("a symbolic link leads to a directory above it")
 		}
 		path := join(w.path(), name)
 		if len(w.todo) == 0 {
@@ -144,7 +144,7 @@ func (g *gatherer) shallow(d dir, name, path string) (Entry, error) {
 	return e, err
 }
 
-// whole adds what stands at name, with everything in it.
+// whole adds the entry at name, with everything in it.
 func (g *gatherer) whole(ctx context.Context, in, name string, asked bool) error {
 	path := join(in, name)
 	if strings.HasPrefix(path, reserved) {
@@ -165,7 +165,7 @@ func (g *gatherer) whole(ctx context.Context, in, name string, asked bool) error
 		if err != nil {
 			return err
 		}
-		defer sub.close()
+		defer sub.Close()
 		if all, err = g.scan(ctx, sub, e); err != nil {
 			return err
 		}

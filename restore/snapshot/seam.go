@@ -6,15 +6,15 @@ import (
 	"iter"
 	"os"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
-// A seam is the way of this package to the system: every call that can fail
-// goes through do, so that a test can make each of them fail.
+// A seam wraps all system calls of this package.
 type seam struct {
-	hook  func(op, path string, f func() error) error
+	sys.Hook
 	watch Watch
 	// everywhere has content taken over on any file system: the tests of that are in
 	// memory.
@@ -49,7 +49,7 @@ func (w Watch) begin(work string, about iter.Seq[*Entry]) {
 	w.Begin(work, files, bytes)
 }
 
-// only are the entries that are wanted.
+// only returns the matching entries.
 func only(entries []Entry, wanted func(*Entry) bool) iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		for i := range entries {
@@ -66,48 +66,31 @@ func (w Watch) sync() {
 	}
 }
 
-func (s *seam) do(op, path string, f func() error) error {
-	if s.hook == nil {
-		return f()
-	}
-	return s.hook(op, path, f)
-}
-
 // A dir is a directory handle whose calls go through the seam.
 type dir struct {
-	h *pathsafe.Dir
+	sys.Dir
 	s *seam
 }
 
-// close has no error: nothing is written through the handle of a directory.
-func (d dir) close() {
-	if d.h != nil {
-		_ = d.h.Close()
-	}
-}
+func on(h *pathsafe.Dir, s *seam) dir { return dir{sys.Dir{H: h, Hook: &s.Hook}, s} }
 
-func (d dir) reopen() (own dir, err error) {
-	own.s = d.s
-	err = d.s.do("reopen", d.h.Name(), func() error {
-		own.h, err = d.h.Reopen()
+func (d dir) reopen() (dir, error) {
+	var own *pathsafe.Dir
+	err := d.s.Do("reopen", d.H.Name(), func() (err error) {
+		own, err = d.H.Reopen()
 		return err
 	})
-	return own, err
+	return on(own, d.s), err
 }
 
-func (d dir) open(name string) (sub dir, err error) {
-	sub.s = d.s
-	err = d.s.do("open directory", name, func() error {
-		sub.h, err = d.h.OpenDir(name)
-		return err
-	})
-	return sub, err
+func (d dir) open(name string) (dir, error) {
+	sub, err := d.Enter(name)
+	return on(sub, d.s), err
 }
 
 // make makes a directory unless it is there, and opens it.
 func (d dir) make(name string) (dir, error) {
-	err := d.s.do("make directory", name, func() error { return d.h.Mkdir(name, 0o700) })
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if err := d.Mkdir(name, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return dir{}, err
 	}
 	return d.open(name)
@@ -120,84 +103,32 @@ func (d dir) makeDurable(name string) (dir, error) {
 	if err != nil {
 		return dir{}, err
 	}
-	if err := d.sync(); err != nil {
-		sub.close()
+	if err := d.Sync(); err != nil {
+		sub.Close()
 		return dir{}, err
 	}
 	return sub, nil
 }
 
-func (d dir) stat(name string) (st pathsafe.Stat, err error) {
-	err = d.s.do("stat", name, func() error {
-		st, err = d.h.Lstat(name)
-		return err
-	})
-	return st, err
-}
-
-func (d dir) statSelf() (st pathsafe.Stat, err error) {
-	err = d.s.do("stat", d.h.Name(), func() error {
-		st, err = d.h.Stat()
-		return err
-	})
-	return st, err
-}
-
-func (d dir) names() (names []string, err error) {
-	err = d.s.do("list", d.h.Name(), func() error {
-		names, err = d.h.Names()
-		return err
-	})
-	return names, err
-}
-
-func (d dir) openFile(name string) (f *os.File, st pathsafe.Stat, err error) {
-	err = d.s.do("open", name, func() error {
-		f, st, err = d.h.OpenNow(name)
-		return err
-	})
-	return f, st, err
-}
-
-func (d dir) create(name string, perm uint32) (f *os.File, err error) {
-	err = d.s.do("create", name, func() error {
-		f, err = d.h.Create(name, perm)
-		return err
-	})
-	return f, err
-}
-
-func (d dir) mkdir(name string) error {
-	return d.s.do("make directory", name, func() error { return d.h.Mkdir(name, 0o700) })
-}
-
 func (d dir) rename(name string, to dir, newName string) error {
-	return d.s.do("rename", newName, func() error { return d.h.RenameNoReplace(name, to.h, newName) })
+	return d.s.Do("rename", newName, func() error { return d.H.RenameNoReplace(name, to.H, newName) })
 }
 
 func (d dir) swap(name string, with dir, other string) error {
-	return d.s.do("swap", other, func() error { return d.h.RenameExchange(name, with.h, other) })
-}
-
-func (d dir) unlink(name string) error {
-	return d.s.do("unlink", name, func() error { return d.h.Unlink(name) })
-}
-
-func (d dir) rmdir(name string) error {
-	return d.s.do("remove directory", name, func() error { return d.h.Rmdir(name) })
+	return d.s.Do("swap", other, func() error { return d.H.RenameExchange(name, with.H, other) })
 }
 
 func (d dir) readlink(name string) (target string, err error) {
-	err = d.s.do("read link", name, func() error {
-		target, err = d.h.Readlink(name)
+	err = d.s.Do("read link", name, func() error {
+		target, err = d.H.Readlink(name)
 		return err
 	})
 	return target, err
 }
 
 func (d dir) xattrs(name string) (all []pathsafe.Xattr, err error) {
-	err = d.s.do("read attributes", name, func() error {
-		node, err := d.h.Pin(name)
+	err = d.s.Do("read attributes", name, func() error {
+		node, err := d.H.Pin(name)
 		if err != nil {
 			return err
 		}
@@ -208,23 +139,11 @@ func (d dir) xattrs(name string) (all []pathsafe.Xattr, err error) {
 	return all, err
 }
 
-func (d dir) sync() error { return d.s.do("sync", d.h.Name(), d.h.Sync) }
-
-func (d dir) syncFS() error { return d.s.do("sync file system", d.h.Name(), d.h.SyncFS) }
-
 // Calls on files and inodes.
-
-func (s *seam) xattrs(name string, node *pathsafe.Node) (all []pathsafe.Xattr, err error) {
-	err = s.do("read attributes", name, func() error {
-		all, err = node.Xattrs()
-		return err
-	})
-	return all, err
-}
 
 // read fills buf as far as the file goes.
 func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
-	err = s.do("read", f.Name(), func() error {
+	err = s.Do("read", f.Name(), func() error {
 		n, err = io.ReadFull(f, buf)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			err = nil
@@ -237,16 +156,9 @@ func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
 	return n, err
 }
 
-func (s *seam) write(f *os.File, data []byte) error {
-	return s.do("write", f.Name(), func() error {
-		_, err := f.Write(data)
-		return pathsafe.NoSpace(f, len(data), err)
-	})
-}
-
 // rewind goes back to the beginning of f.
 func (s *seam) rewind(f *os.File) error {
-	return s.do("seek", f.Name(), func() error {
+	return s.Do("seek", f.Name(), func() error {
 		_, err := f.Seek(0, io.SeekStart)
 		return err
 	})
@@ -254,19 +166,19 @@ func (s *seam) rewind(f *os.File) error {
 
 // skip leaves a hole of n bytes.
 func (s *seam) skip(f *os.File, n int) error {
-	return s.do("seek", f.Name(), func() error {
+	return s.Do("seek", f.Name(), func() error {
 		_, err := f.Seek(int64(n), io.SeekCurrent)
 		return err
 	})
 }
 
 func (s *seam) truncate(f *os.File, size int64) error {
-	return s.do("truncate", f.Name(), func() error { return f.Truncate(size) })
+	return s.Do("truncate", f.Name(), func() error { return f.Truncate(size) })
 }
 
 // clone shares the blocks of src with dst, where the file system can.
 func (s *seam) clone(dst, src *os.File) error {
-	return s.do("clone", dst.Name(), func() error {
+	return s.Do("clone", dst.Name(), func() error {
 		return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd()))
 	})
 }
@@ -274,7 +186,7 @@ func (s *seam) clone(dst, src *os.File) error {
 // holes returns whether f has a hole before its end, and how many bytes are holes, counted
 // until they are too many.
 func (s *seam) holes(f *os.File, size int64) (sparse bool, bytes int64, err error) {
-	err = s.do("find hole", f.Name(), func() error {
+	err = s.Do("find hole", f.Name(), func() error {
 		hole, err := f.Seek(0, unix.SEEK_HOLE)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTSUP) {
 			return nil
@@ -290,15 +202,3 @@ func (s *seam) holes(f *os.File, size int64) (sparse bool, bytes int64, err erro
 	})
 	return sparse, bytes, err
 }
-
-func (s *seam) identify(f *os.File) (st pathsafe.Stat, err error) {
-	err = s.do("stat", f.Name(), func() error {
-		st, err = pathsafe.StatFile(f)
-		return err
-	})
-	return st, err
-}
-
-func (s *seam) syncFile(f *os.File) error { return s.do("sync", f.Name(), f.Sync) }
-
-func (s *seam) closeFile(f *os.File) error { return s.do("close", f.Name(), f.Close) }

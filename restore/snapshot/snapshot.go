@@ -34,7 +34,7 @@ type Header struct {
 	Kind   Kind
 	Action string // id of the action that it came before; "" for none
 	Reason string
-	Said   map[string]string // what the caller wanted kept
+	Said   map[string]string // texts of the caller
 	Time   time.Time         // when taking it began, UTC
 	// Sequence is its place among the snapshots of its root, 1 for the first. It decides which
 	// one is newer: a clock can go back.
@@ -50,7 +50,8 @@ type Header struct {
 	Unread int   // how many names could not be read: see [Unread]
 	// Synced is when a sync of the root's file system began that ended before content
 	// was read; zero where the file system gives no such guarantee.
-	Synced time.Time
+	Synced  time.Time
+	Version int // of the form of its manifest
 }
 
 // ForEmergency reports whether an emergency rollback may go back to the snapshot: it is of
@@ -63,6 +64,7 @@ func (h *Header) ForEmergency() bool { return h.Whole && h.Unread == 0 && h.Kind
 type Snapshot struct {
 	header  Header
 	entries []Entry
+	parts   []part // that its manifest in the store has
 
 	restless, leftOut []string
 }
@@ -105,7 +107,7 @@ func (s *Snapshot) Scope() []pathsafe.Path {
 func (s *Snapshot) Entries() iter.Seq[Entry] { return slices.Values(s.entries) }
 
 // ErrNotCovered reports a path that a snapshot does not cover, since it is of some names only.
-var ErrNotCovered = errors.New("not covered by the snapshot")
+var ErrNotCovered = errors.New("outside the snapshot")
 
 // At returns what stood at p, the root for the zero path: an entry of type
 // Absent when nothing did. Links on the way are followed as they were then. The
@@ -117,6 +119,9 @@ func (s *Snapshot) At(p pathsafe.Path) (Entry, error) {
 
 // at returns the entry of a path, and whether everything below is in the snapshot.
 func (s *Snapshot) at(p pathsafe.Path) (e Entry, covered bool, err error) {
+	if e, found := s.find(p.String()); found && e.Asked && e.Type == Absent { // also where a link on the way left the root
+		return e, true, nil
+	}
 	w := way{todo: p.Components()}
 	covered = s.header.Whole
 	for {

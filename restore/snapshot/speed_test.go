@@ -27,6 +27,7 @@ func BenchmarkStore(b *testing.B) {
 	for i := range b.N {
 		l := makeLab(b, mkdir(b, filepath.Join(dir, fmt.Sprint(i))))
 		l.root, l.handle = root, openDir(b, root)
+		l.store.division = usualDivision
 		first := clock(func() { l.take() })
 		var snap *Snapshot
 		again := min(clock(func() { snap = l.take() }), clock(func() { snap = l.take() }))

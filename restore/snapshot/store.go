@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -36,6 +37,7 @@ type Store struct {
 	incoming dir
 	own      []pathsafe.ID // the store and the directory that it is in
 	leases   leases
+	division division
 }
 
 // Open opens a store: the absolute path of an existing directory that no other user may write.
@@ -75,8 +77,8 @@ func In(above, dir *pathsafe.Dir) (*Store, error) {
 }
 
 func openIn(above, base *pathsafe.Dir) (*Store, error) {
-	s := &Store{path: base.Name(), seam: new(seam)}
-	s.base = dir{base, s.seam}
+	s := &Store{path: base.Name(), seam: new(seam), division: usualDivision}
+	s.base = on(base, s.seam)
 	if err := s.openAll(above); err != nil {
 		_ = s.Close()
 		return nil, err
@@ -103,7 +105,7 @@ func (s *Store) openAll(above *pathsafe.Dir) error {
 
 // know notes which directories no snapshot may hold.
 func (s *Store) know(above *pathsafe.Dir) error {
-	st, err := s.base.statSelf()
+	st, err := s.base.StatSelf()
 	if err != nil {
 		return err
 	}
@@ -116,9 +118,9 @@ func (s *Store) know(above *pathsafe.Dir) error {
 // Close closes the store. A snapshot that was found stays as it is.
 func (s *Store) Close() error {
 	for _, d := range []dir{s.objects, s.roots, s.incoming} {
-		d.close()
+		d.Close()
 	}
-	return s.base.h.Close()
+	return s.base.H.Close()
 }
 
 // isOwn reports whether a directory is the store's or the one around it.
@@ -138,7 +140,7 @@ func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, e
 		return dir{}, err
 	}
 	if err := s.seam.await(ctx, own, try); err != nil {
-		own.close()
+		own.Close()
 		return dir{}, err
 	}
 	return own, nil
@@ -147,7 +149,7 @@ func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, e
 // await waits until d can be locked.
 func (s *seam) await(ctx context.Context, d dir, try func(*pathsafe.Dir) error) error {
 	return sys.Await(ctx, sys.Forever, func() error {
-		return s.do("lock", d.h.Name(), func() error { return try(d.h) })
+		return s.Do("lock", d.H.Name(), func() error { return try(d.H) })
 	})
 }
 
@@ -163,35 +165,36 @@ func damage(path string, names []string, err error) error {
 	if verify.IsMachineFault(err) {
 		return fmt.Errorf("snapshot store: %q: %w", path, err)
 	}
-	return &DamageError{path, names, err}
+	return &DamageError{Path: path, Names: names, Err: err}
 }
 
-// A place is a directory of manifests, by name.
-type place struct {
+// A chainDir is the directory with the manifests of a root, by name.
+type chainDir struct {
 	dir
-	key string
+	key   string
+	store *Store
 }
 
-func (p place) path(name string) string { return filepath.Join(rootsName, p.key, name) }
+func (p chainDir) path(name string) string { return filepath.Join(rootsName, p.key, name) }
 
-// enter opens the place of a root; ok is false when it has no snapshot.
-func (s *Store) enter(key string) (p place, ok bool, err error) {
+// enter opens the directory of a root; ok is false when it has no snapshot.
+func (s *Store) enter(key string) (p chainDir, ok bool, err error) {
 	if !isID(key) {
-		return place{}, false, damage(filepath.Join(rootsName, key), nil, errors.New("not the place of a root"))
+		return chainDir{}, false, damage(filepath.Join(rootsName, key), nil, errors.New("not the path of a root"))
 	}
 	d, err := s.roots.open(key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return place{}, false, nil
+		return chainDir{}, false, nil
 	}
 	if err != nil {
-		return place{}, false, damage(filepath.Join(rootsName, key), nil, err)
+		return chainDir{}, false, damage(filepath.Join(rootsName, key), nil, err)
 	}
-	return place{d, key}, true, nil
+	return chainDir{d, key, s}, true, nil
 }
 
-// eachPlace visits the places of all roots, in the order of their names.
-func (s *Store) eachPlace(visit func(place) error) (damaged []*DamageError, err error) {
-	keys, err := s.roots.names()
+// eachChain visits the places of all roots, in the order of their names.
+func (s *Store) eachChain(visit func(chainDir) error) (damaged []*DamageError, err error) {
+	keys, err := s.roots.Names()
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +202,7 @@ func (s *Store) eachPlace(visit func(place) error) (damaged []*DamageError, err 
 }
 
 // visit visits the places of these keys. What is not one is damage.
-func (s *Store) visit(keys []string, visit func(place) error) (damaged []*DamageError, err error) {
+func (s *Store) visit(keys []string, visit func(chainDir) error) (damaged []*DamageError, err error) {
 	for _, key := range keys {
 		p, ok, err := s.enter(key)
 		d, fault := asDamage(err)
@@ -210,7 +213,7 @@ func (s *Store) visit(keys []string, visit func(place) error) (damaged []*Damage
 			damaged = append(damaged, d)
 		case ok:
 			err = visit(p)
-			p.close()
+			p.Close()
 		}
 		if d == nil && err != nil {
 			return nil, err
@@ -221,8 +224,8 @@ func (s *Store) visit(keys []string, visit func(place) error) (damaged []*Damage
 
 // last returns the place in the chain and the ID of the newest snapshot, as the names of the
 // manifests have them: none of them has to be read. It returns 0 where there is none.
-func (p place) last() (sequence int64, id string, err error) {
-	names, err := p.names()
+func (p chainDir) last() (sequence int64, id string, err error) {
+	names, err := p.Names()
 	if err != nil {
 		return 0, "", err
 	}
@@ -234,10 +237,10 @@ func (p place) last() (sequence int64, id string, err error) {
 	return sequence, id, nil
 }
 
-// survey returns the headers of the manifests in a place, oldest first, and what cannot be
+// survey returns the headers of the manifests in it, oldest first, and what cannot be
 // read as one.
-func (p place) survey() (all []Header, damaged []*DamageError, err error) {
-	names, err := p.names()
+func (p chainDir) survey() (all []Header, damaged []*DamageError, err error) {
+	names, err := p.Names()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -255,7 +258,7 @@ func (p place) survey() (all []Header, damaged []*DamageError, err error) {
 			continue
 		}
 		if machine.IsUnreadable(err) { // as long as it is not the one that is needed
-			damaged = append(damaged, &DamageError{p.path(name), nil, err})
+			damaged = append(damaged, &DamageError{Path: p.path(name), Err: err})
 			continue
 		}
 		d, err := asDamage(damage(p.path(name), nil, err))
@@ -269,15 +272,51 @@ func (p place) survey() (all []Header, damaged []*DamageError, err error) {
 }
 
 // load reads the snapshot whose manifest has this name.
-func (p place) load(name string) (*Snapshot, error) {
-	snap, err := readManifest(p.dir, name)
-	if err == nil && keyOf(snap.header.Root) != p.key {
+func (p chainDir) load(name string) (*Snapshot, error) {
+	m, err := p.manifest(name)
+	if err != nil {
+		return nil, err
+	}
+	return p.complete(m)
+}
+
+// manifest reads the manifest that has this name, but for its parts.
+func (p chainDir) manifest(name string) (*manifest, error) {
+	m, err := readManifest(p.dir, name)
+	if err == nil && keyOf(m.header.Root) != p.key {
 		err = errors.New("it is of another root")
 	}
 	if err != nil {
 		return nil, damage(p.path(name), nil, err)
 	}
+	return m, nil
+}
+
+// complete reads the parts of a manifest. Damage of one is that of the manifest.
+func (p chainDir) complete(m *manifest) (*Snapshot, error) {
+	snap, err := p.store.complete(m)
+	if err != nil {
+		return nil, p.damagedPart(&m.header, err)
+	}
 	return snap, nil
+}
+
+// damagedPart makes of an error of reading the parts of a manifest that of the manifest. Parts that
+// are gone because the snapshot was pruned meanwhile are not damage of their own.
+func (p chainDir) damagedPart(h *Header, err error) error {
+	if _, gone := p.Stat(h.fileName()); errors.Is(gone, fs.ErrNotExist) {
+		return damage(p.path(h.fileName()), nil, gone)
+	}
+	unreadable := machine.IsUnreadable(err) // a part of the disk, which others are not in
+	if err = damage(p.path(h.fileName()), nil, err); unreadable {
+		err = &DamageError{Path: p.path(h.fileName()), Err: err}
+	}
+	if d, is := errors.AsType[*DamageError](err); is {
+		if bad, is := errors.AsType[*partError](d.Err); is {
+			d.Part, d.Root = bad.path, h.Root
+		}
+	}
+	return err
 }
 
 // List returns the headers of the snapshots of a root, or of all roots when root
@@ -306,7 +345,7 @@ func (s *Store) Newest(root string) (string, error) {
 	if err != nil || !ok {
 		return "", err
 	}
-	defer p.close()
+	defer p.Close()
 	_, id, err := p.last()
 	return id, err
 }
@@ -314,13 +353,13 @@ func (s *Store) Newest(root string) (string, error) {
 // Survey is List where damage beside a snapshot is no reason to be without it: what
 // cannot be read is returned beside the others.
 func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err error) {
-	read := func(p place) error {
+	read := func(p chainDir) error {
 		some, strange, err := p.survey()
 		all, damaged = append(all, some...), append(damaged, strange...)
 		return err
 	}
 	if root == "" {
-		strange, err := s.eachPlace(read)
+		strange, err := s.eachChain(read)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -330,7 +369,7 @@ func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err e
 	if err != nil || !ok {
 		return nil, nil, err
 	}
-	defer p.close()
+	defer p.Close()
 	if err := read(p); err != nil {
 		return nil, nil, err
 	}
@@ -357,12 +396,12 @@ func byTime(all []Header) []Header {
 // several, and a [*DamageError] when it is damaged. Damage beside it is ignored.
 func (s *Store) Find(id string) (*Snapshot, error) {
 	const shortest = 4
-	if len(id) < shortest || !isHex(id) {
+	if len(id) < shortest || !hexdigits.Only(id) {
 		return nil, notAnID(fmt.Sprintf("%.100q is not the id of a snapshot, nor %d of its digits", id, shortest))
 	}
 	var found *Snapshot
-	_, err := s.eachPlace(func(p place) error {
-		names, err := p.names()
+	_, err := s.eachChain(func(p chainDir) error {
+		names, err := p.Names()
 		if err != nil {
 			return err
 		}

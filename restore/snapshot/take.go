@@ -42,6 +42,9 @@ type Request struct {
 	// written to all the time is kept as far as it could be read, and told of, as with the other
 	// kinds: the caller keeps what it displaces.
 	Live bool
+	// Becomes, unless nil, is the snapshot that the root is made equal to, before which this one is
+	// taken. The objects of unchanged files that it has too are not read: these stay in the root.
+	Becomes *Snapshot
 	// Still, unless nil, is called when everything was read: an error voids the snapshot.
 	Still func() error
 	// Follows, unless nil, is told the ID of the snapshot of the root that this one is about to
@@ -88,7 +91,8 @@ func (s *Store) Take(ctx context.Context, req Request) (*Snapshot, error) {
 // header is that of a snapshot that is requested now, without what is in it.
 func (req *Request) header() (Header, error) {
 	h := Header{
-		Root: req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason, Log: req.Log,
+		Version: version,
+		Root:    req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason, Log: req.Log,
 		Said: maps.Clone(req.Said), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
 	}
 	if req.Scope != nil && len(req.Scope) == 0 {
@@ -125,8 +129,8 @@ func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) 
 	if err != nil {
 		return nil, err
 	}
-	defer lock.close()
-	t := &take{Store: s, req: req, root: dir{req.Dir, s.seam}}
+	defer lock.Close()
+	t := &take{Store: s, req: req, root: on(req.Dir, s.seam)}
 	defer func() { err = errors.Join(err, t.close()) }()
 	return t.run(ctx, h, key)
 }
@@ -138,13 +142,13 @@ func (s *Store) enterTake(ctx context.Context) (dir, error) {
 	if err != nil {
 		return dir{}, err
 	}
-	defer lock.close()
-	if s.seam.do("lock", s.path, lock.h.TryLock) == nil {
+	defer lock.Close()
+	if s.seam.Do("lock", s.path, lock.H.TryLock) == nil {
 		if err := s.sweep(); err != nil {
 			return dir{}, err
 		}
 	}
-	lock.close()
+	lock.Close()
 	return s.share(ctx)
 }
 
@@ -158,6 +162,12 @@ func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, er
 	}
 	h.Synced = t.synced
 	link(entries)
+	var parts []part
+	if t.division.isDivided(&h, entries) {
+		if parts, err = t.makeParts(ctx, entries[1:]); err != nil {
+			return nil, err
+		}
+	}
 	t.seam.watch.sync()
 	if err := t.objects.persist(); err != nil {
 		return nil, err
@@ -170,11 +180,11 @@ func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	return t.publish(ctx, h, entries, key)
+	return t.publish(ctx, h, entries, parts, key)
 }
 
 // errReplaced: something else stands at a name than a moment ago.
-var errReplaced = machine.Disturbed("another thing took its place")
+var errReplaced = machine.Disturbed("it was replaced")
 
 // settled looks at everything and keeps its content. What goes away meanwhile is left
 // out. Where a name becomes another thing in between it looks again, and in the end leaves
@@ -215,12 +225,12 @@ func (t *take) whose(err error) string {
 	if err != nil {
 		return ""
 	}
-	dir, err := in.statSelf()
+	dir, err := in.StatSelf()
 	if err != nil {
 		return ""
 	}
 	now := "nothing"
-	if st, err := in.stat(name); err == nil {
+	if st, err := in.Stat(name); err == nil {
 		now = fmt.Sprintf("%s of %s", st.Mode, machine.UserText(int(st.UID)))
 	}
 	return fmt.Sprintf("; now it is %s, in a directory of %s", now, machine.UserText(int(dir.UID)))
@@ -245,7 +255,7 @@ func (t *take) still() bool { return t.strict() && !t.req.Live }
 
 // compareWith notes which mount the root is on, and loads what it is compared with.
 func (t *take) compareWith() error {
-	st, err := t.root.statSelf()
+	st, err := t.root.StatSelf()
 	if err != nil {
 		return err
 	}
@@ -265,7 +275,7 @@ func (t *take) begin() error {
 		return err
 	}
 	name := uuid.NewString()
-	if err := t.Store.incoming.mkdir(name); err != nil {
+	if err := t.Store.incoming.Mkdir(name, 0o700); err != nil {
 		return err
 	}
 	t.name = name
@@ -283,7 +293,7 @@ func (t *take) close() error {
 	if t.objects != nil {
 		t.objects.close()
 	}
-	t.incoming.close()
+	t.incoming.Close()
 	if t.name == "" {
 		return nil
 	}
@@ -295,7 +305,7 @@ func (t *take) look(ctx context.Context) ([]Entry, error) {
 	if t.req.Scope != nil {
 		return t.lookAtScope(ctx)
 	}
-	st, err := t.root.statSelf()
+	st, err := t.root.StatSelf()
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +360,7 @@ func (t *take) fill(d dir, name string, e *Entry) (err error) {
 
 // settled checks again whether name matches e.
 func settled(d dir, name string, e *Entry) error {
-	st, err := d.stat(name)
+	st, err := d.Stat(name)
 	if err != nil {
 		return err
 	}
@@ -358,43 +368,6 @@ func settled(d dir, name string, e *Entry) error {
 		return errUnsettled
 	}
 	return nil
-}
-
-// reuse takes over from the newest snapshot the content of files that have not changed, if it
-// is in the store: by its name, or before an action by reading it.
-func (t *take) reuse(ctx context.Context, entries []Entry) error {
-	if !t.tracked || !slices.ContainsFunc(entries, func(e Entry) bool { return e.unread }) {
-		return nil
-	}
-	same := t.base().unchanged(entries)
-	there, err := t.known(ctx, same)
-	if err != nil {
-		return err
-	}
-	for _, s := range same {
-		ok, err := there(s.then)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			continue
-		}
-		s.now.Digest, s.now.Sparse, s.now.xattrs = s.then.Digest, s.then.Sparse, s.then.xattrs
-		s.now.unread = false
-	}
-	return nil
-}
-
-// known returns a function that reports whether the content of an unchanged file needs no
-// reading.
-func (t *take) known(ctx context.Context, same []twin) (func(*Entry) (bool, error), error) {
-	switch {
-	case t.looks:
-		return func(*Entry) (bool, error) { return true, nil }, nil
-	case t.strict():
-		return t.objects.read(ctx, same)
-	}
-	return t.objects.among(len(same))
 }
 
 // link sets which files are the same inode, in the order of their paths.
@@ -435,65 +408,26 @@ func total(h *Header, entries []Entry) {
 	}
 }
 
-// publish gives the snapshot its place in the chain of its root, writes the manifest beside
-// its place, durably, and moves it there. A lock excludes other takes.
-func (t *take) publish(ctx context.Context, h Header, entries []Entry, key bundle.Key) (*Snapshot, error) {
-	p, err := t.roots.makeDurable(keyOf(h.Root))
-	if err != nil {
-		return nil, err
+// hadNothing reports whether the root is made equal to a snapshot that has nothing at p. A link that
+// leaves the root now is no obstacle then: nothing of the root is beneath it.
+func (req *Request) hadNothing(p pathsafe.Path) bool {
+	if req.Becomes == nil {
+		return false
 	}
-	defer p.close()
-	if err := t.seam.await(ctx, p, (*pathsafe.Dir).TryLock); err != nil {
-		return nil, err
-	}
-	sequence, id, err := place{p, keyOf(h.Root)}.last()
-	if err != nil {
-		return nil, err
-	}
-	h.Sequence, h.Previous = sequence+1, id
-	if id != "" && t.req.Follows != nil {
-		if err := t.req.Follows(id); err != nil {
-			return nil, err
-		}
-	}
-	const temp = "manifest"
-	f, err := t.incoming.create(temp, 0o400)
-	if err != nil {
-		return nil, err
-	}
-	err = writeManifest(t.seam, f, &h, entries, key)
-	if err == nil {
-		err = t.seam.syncFile(f)
-	}
-	if err := errors.Join(err, t.seam.closeFile(f)); err != nil {
-		return nil, err
-	}
-	if err := t.incoming.rename(temp, p, h.fileName()); err != nil {
-		return nil, err
-	}
-	if err := p.sync(); err != nil {
-		return nil, err
-	}
-	return t.snapshot(h, entries), nil
-}
-
-func (t *take) snapshot(h Header, entries []Entry) *Snapshot {
-	return &Snapshot{
-		header: h, entries: entries,
-		restless: slices.Sorted(maps.Keys(t.restless)), leftOut: slices.Sorted(maps.Keys(t.leftOut)),
-	}
+	e, err := req.Becomes.At(p)
+	return err == nil && e.Type == Absent
 }
 
 // lookAtScope returns the entries of the requested names, and of their parents.
 func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 	g := gatherer{take: t, at: &descent{base: t.root}, found: map[string]Entry{}}
 	defer g.at.close()
-	st, err := t.root.statSelf()
+	st, err := t.root.StatSelf()
 	if err != nil {
 		return nil, err
 	}
 	top := makeEntry("", st)
-	if top.xattrs, err = readXattrs(t.seam, "", t.root.h.Node()); err != nil {
+	if top.xattrs, err = readXattrs(t.seam, "", t.root.H.Node()); err != nil {
 		return nil, err
 	}
 	g.found[""] = top
@@ -503,6 +437,10 @@ func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 		err := g.gather(ctx, p)
 		if t.last && isReplaced(err) {
 			t.note(&t.leftOut, p.String())
+			g.found[p.String()] = Entry{Path: p.String(), Type: Absent, Asked: true}
+			err = nil
+		}
+		if errors.Is(err, pathsafe.ErrEscape) && t.req.hadNothing(p) {
 			g.found[p.String()] = Entry{Path: p.String(), Type: Absent, Asked: true}
 			err = nil
 		}

@@ -22,7 +22,7 @@ import (
 func (l *lab) watch(op, path string) *int {
 	n := new(int)
 	var mu sync.Mutex
-	l.store.seam.hook = func(gotOp, gotPath string, f func() error) error {
+	l.store.seam.Call = func(gotOp, gotPath string, f func() error) error {
 		mu.Lock()
 		if gotOp == op && gotPath == path {
 			*n++
@@ -102,7 +102,7 @@ func TestChangesMeanwhile(t *testing.T) {
 		l := newLab(t)
 		writeFile(t, l.path("f"), "content")
 		n := 0
-		l.store.seam.hook = func(op, path string, f func() error) error {
+		l.store.seam.Call = func(op, path string, f func() error) error {
 			err := f()
 			if op == "read" && path == "f" && n < times {
 				n++
@@ -118,12 +118,12 @@ func TestChangesMeanwhile(t *testing.T) {
 		case times > 1 && (!errors.As(err, &changed) || changed.Path != "f" || snap != nil):
 			t.Errorf("error %v", err)
 		}
-		l.store.seam.hook = nil
+		l.store.seam.Call = nil
 		l.emptyIncoming()
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRejected(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(t *testing.T, l *lab) *Request
 		want string
@@ -323,10 +323,10 @@ func (l *lab) takeAs(kind Kind, scope ...string) *Snapshot {
 	return snap
 }
 
-// TestPruneKeepsTheWayBack: the snapshots of a person or a timer, those before an action
+// TestPruneKeepsRollbacks: the snapshots of a person or a timer, those before an action
 // and those of a part are counted apart, and the newest whole one that verifies stays,
 // whatever is newer and whatever the policy says.
-func TestPruneKeepsTheWayBack(t *testing.T) {
+func TestPruneKeepsRollbacks(t *testing.T) {
 	ctx, later := context.Background(), time.Now().Add(time.Hour)
 	for _, policy := range []Policy{{KeepLast: 1}, {KeepWithin: time.Minute, Now: later}} {
 		l := newLab(t)
@@ -413,41 +413,6 @@ func TestDamageBeside(t *testing.T) {
 	}
 }
 
-// Takes and prunes of several stores on one directory do not hurt each other:
-// two stores in one process are as strange to each other as two processes.
-func TestConcurrent(t *testing.T) {
-	l := newLab(t)
-	l.populate()
-	var group sync.WaitGroup
-	for i := range 3 {
-		group.Go(func() {
-			s, err := Open(l.storePath())
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer s.Close()
-			for j := range 5 {
-				req := l.request()
-				req.Root = fmt.Sprintf("/root%d", i%2)
-				if _, err := s.Take(context.Background(), req); err != nil {
-					t.Error(err)
-				}
-				if j%2 == 1 {
-					if _, err := s.Prune(context.Background(), Policy{KeepLast: 1}, nil); err != nil {
-						t.Error(err)
-					}
-				}
-			}
-		})
-	}
-	group.Wait()
-	if len(l.sound()) < 2 {
-		t.Error("too few snapshots")
-	}
-	l.emptyIncoming()
-}
-
 // What a killed take has left goes with the next one, but never what a living
 // one is at.
 func TestSweep(t *testing.T) {
@@ -465,7 +430,7 @@ func TestSweep(t *testing.T) {
 	if _, err := l.store.Prune(ctx, Policy{KeepLast: 1}, nil); !errors.Is(err, context.Canceled) {
 		t.Error("prune beside a living one:", err)
 	}
-	living.close()
+	living.Close()
 	l.take()
 	l.emptyIncoming()
 }
@@ -494,7 +459,7 @@ func TestManyUnread(t *testing.T) {
 
 	var mu sync.Mutex
 	opened := map[string]bool{}
-	l.store.seam.hook = func(op, path string, f func() error) error {
+	l.store.seam.Call = func(op, path string, f func() error) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "open" && len(path) < 20 {
@@ -503,7 +468,7 @@ func TestManyUnread(t *testing.T) {
 		return f()
 	}
 	second := l.take()
-	l.store.seam.hook = nil
+	l.store.seam.Call = nil
 	want := map[string]bool{"0003-moved": true, "0005": true, "0007": true}
 	for i := 4; i < fewObjects+100; i += 50 {
 		want[fmt.Sprintf("%04d", i)] = true // the path of its directory is another

@@ -33,12 +33,12 @@ func (s *Store) Target(ctx context.Context, root, host string) (Target, error) {
 	if err != nil {
 		return Target{}, err
 	}
-	defer lock.close()
+	defer lock.Close()
 	at, ok, err := s.enter(keyOf(filepath.Clean(root)))
 	if err != nil || !ok {
 		return Target{}, err
 	}
-	defer at.close()
+	defer at.Close()
 	all, damaged, err := at.survey()
 	if err != nil {
 		return Target{}, err
@@ -57,7 +57,7 @@ func (s *Store) Target(ctx context.Context, root, host string) (Target, error) {
 
 // target is Target for a caller that holds the lock and has read the headers. It decides for
 // the emergency rollback and for prune alike.
-func (s *Store) target(ctx context.Context, at place, headers []Header, host string) (Target, error) {
+func (s *Store) target(ctx context.Context, at chainDir, headers []Header, host string) (Target, error) {
 	var to Target
 	var foreign *Snapshot // the newest that another has signed
 	for _, h := range slices.Backward(headers) {

@@ -27,7 +27,7 @@ func (s *Store) verify(ctx context.Context, snap *Snapshot) ([]*DamageError, err
 	if err != nil {
 		return nil, err
 	}
-	defer lock.close()
+	defer lock.Close()
 	return s.damages(ctx, snap)
 }
 
@@ -48,11 +48,11 @@ func (s *Store) damages(ctx context.Context, snap *Snapshot) ([]*DamageError, er
 func (s *Store) damagedOf(ctx context.Context, snap *Snapshot, needed []*Entry) ([]*DamageError, error) {
 	s.seam.watch.begin("checking", slices.Values(needed))
 	found := make([]*DamageError, len(needed))
-	shelf := shelf{objects: s.objects}
-	defer shelf.close()
+	shards := shardDirs{objects: s.objects}
+	defer shards.close()
 	start := func() []byte { return make([]byte, chunk) }
 	err := inorder.Each(ctx, 0, len(needed), start, func(buf []byte, i int) (err error) {
-		found[i], err = asDamage(s.verifyObject(ctx, &shelf, snap, needed[i], buf))
+		found[i], err = asDamage(s.verifyObject(ctx, &shards, snap, needed[i], buf))
 		return err
 	})
 	return found, err
@@ -65,7 +65,7 @@ func (s *Store) CheckParts(ctx context.Context, snap *Snapshot, parts []Part) er
 	if err == nil {
 		var lock dir
 		if lock, err = s.share(ctx); err == nil {
-			defer lock.close()
+			defer lock.Close()
 			var found []*DamageError
 			found, err = s.damagedOf(ctx, snap, neededBy(entries))
 			if i := slices.IndexFunc(found, func(d *DamageError) bool { return d != nil }); err == nil && i >= 0 {
@@ -94,9 +94,9 @@ func (s *Store) verifyManifest(snap *Snapshot) error {
 		return err
 	}
 	if !ok {
-		return &DamageError{rootsName, nil, errors.New("the root has no snapshot any more")}
+		return &DamageError{Path: rootsName, Err: errors.New("the root has no snapshots left")}
 	}
-	defer p.close()
+	defer p.Close()
 	_, err = p.load(snap.header.fileName())
 	return err
 }
@@ -113,8 +113,8 @@ func neededBy(entries []Entry) []*Entry {
 	return slices.CompactFunc(all, func(a, b *Entry) bool { return a.Digest == b.Digest })
 }
 
-func (s *Store) verifyObject(ctx context.Context, shelf *shelf, snap *Snapshot, e *Entry, buf []byte) error {
-	f, err := shelf.object(e)
+func (s *Store) verifyObject(ctx context.Context, shards *shardDirs, snap *Snapshot, e *Entry, buf []byte) error {
+	f, err := shards.object(e)
 	if err == nil {
 		defer f.Close()
 		sum := sha256.New()

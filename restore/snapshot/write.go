@@ -19,7 +19,7 @@ import (
 // object is a [*DamageError]. To make it durable, and to remove what an error
 // leaves half made, is the caller's.
 func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	err := s.write(ctx, snap, []Part{{Path: p, Name: name}}, dir{to, s.seam})
+	err := s.write(ctx, snap, []Part{{Path: p, Name: name}}, on(to, s.seam))
 	if err != nil && p.String() == "" {
 		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
@@ -39,7 +39,7 @@ type Part struct {
 // WriteParts is Write for several paths, none of which is beneath another one. Names of
 // one file are names of one file again, whichever of the parts they are in.
 func (s *Store) WriteParts(ctx context.Context, snap *Snapshot, parts []Part, to *pathsafe.Dir) error {
-	if err := s.write(ctx, snap, parts, dir{to, s.seam}); err != nil {
+	if err := s.write(ctx, snap, parts, on(to, s.seam)); err != nil {
 		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
 	return nil
@@ -59,9 +59,9 @@ func (s *Store) writeEntries(ctx context.Context, snap *Snapshot, entries []Entr
 	if err != nil {
 		return err
 	}
-	defer lock.close()
-	w := &writing{snap: snap, seam: s.seam, shelf: shelf{objects: s.objects}, base: to}
-	defer w.shelf.close()
+	defer lock.Close()
+	w := &writing{snap: snap, seam: s.seam, shards: shardDirs{objects: s.objects}, base: to}
+	defer w.shards.close()
 	s.seam.watch.begin("writing", only(entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" }))
 	for _, step := range []func(context.Context, []Entry) error{w.dirs, w.fill, w.links, w.finish} {
 		if err := step(ctx, entries); err != nil {
@@ -82,7 +82,7 @@ func (s *Snapshot) moved(parts []Part) ([]Entry, error) {
 			return nil, err
 		}
 		if !entries[0].Type.Kept() {
-			return nil, refuse("%q was no more than named in snapshot %s", part.Path, s.header.ID)
+			return nil, refuse("snapshot %s has only the name of %q", part.Path, s.header.ID)
 		}
 		top, gone := entries[0].Path, ""
 		for _, e := range entries {
@@ -110,7 +110,7 @@ func (s *Snapshot) moved(parts []Part) ([]Entry, error) {
 type writing struct {
 	*seam
 	snap    *Snapshot
-	shelf   shelf
+	shards  shardDirs
 	base    dir // which the entries are beneath
 	noClone atomic.Bool
 }
@@ -125,8 +125,8 @@ func (w *writing) bare(to dir, name string, e *Entry) error {
 		if !strings.HasPrefix(x.Name, "system.posix_acl_") || e.hasXattr(x) {
 			continue
 		}
-		err := w.do("remove attribute", name, func() error {
-			node, err := to.h.Pin(name)
+		err := w.Do("remove attribute", name, func() error {
+			node, err := to.H.Pin(name)
 			if err != nil {
 				return err
 			}
@@ -161,7 +161,7 @@ func (w *writing) dirs(ctx context.Context, entries []Entry) error {
 		in, name := split(entries[i].Path)
 		d, err := at.open(in)
 		if err == nil {
-			err = errors.Join(ctx.Err(), d.mkdir(name))
+			err = errors.Join(ctx.Err(), d.Mkdir(name, 0o700))
 		}
 		if err == nil && in == "" {
 			err = w.bare(d, name, &Entry{})
@@ -214,7 +214,7 @@ func (w *writing) links(ctx context.Context, entries []Entry) error {
 		}
 		in, err := to.open(newIn)
 		if err == nil {
-			err = w.do("link", newName, func() error { return old.h.LinkName(oldName, in.h, newName) })
+			err = w.Do("link", newName, func() error { return old.H.LinkName(oldName, in.H, newName) })
 		}
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -234,7 +234,7 @@ func (w *writing) finish(ctx context.Context, entries []Entry) error {
 		}
 		d, err := at.open(entries[i].Path)
 		if err == nil {
-			err = w.metadata(d.h.Node(), &entries[i])
+			err = w.metadata(d.H.Node(), &entries[i])
 		}
 		if err := errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -246,7 +246,7 @@ func (w *writing) finish(ctx context.Context, entries []Entry) error {
 // metadata sets what an inode has beside its content. A new owner takes away
 // capabilities and set-id bits, and a time must come last.
 func (w *writing) metadata(node *pathsafe.Node, e *Entry) error {
-	return w.do("set metadata", e.Path, func() error {
+	return w.Do("set metadata", e.Path, func() error {
 		if err := node.Chown(e.UID, e.GID); err != nil {
 			return err
 		}
@@ -315,14 +315,14 @@ func (m *maker) one(ctx context.Context, e *Entry, in dir, name string) error {
 	case File:
 		return m.file(ctx, e, in, name)
 	case Link:
-		err = m.do("make link", name, func() error { return in.h.Symlink(e.Target, name) })
+		err = m.Do("make link", name, func() error { return in.H.Symlink(e.Target, name) })
 	case Fifo:
-		err = m.do("make fifo", name, func() error { return in.h.Mkfifo(name, 0o600) })
+		err = m.Do("make fifo", name, func() error { return in.H.Mkfifo(name, 0o600) })
 	}
 	if err != nil {
 		return err
 	}
-	node, err := in.h.Pin(name)
+	node, err := in.H.Pin(name)
 	if err != nil {
 		return err
 	}
@@ -331,7 +331,7 @@ func (m *maker) one(ctx context.Context, e *Entry, in dir, name string) error {
 }
 
 func (m *maker) file(ctx context.Context, e *Entry, in dir, name string) error {
-	f, err := in.create(name, 0o600)
+	f, err := in.Create(name, 0o600)
 	if err != nil {
 		return err
 	}
@@ -339,12 +339,12 @@ func (m *maker) file(ctx context.Context, e *Entry, in dir, name string) error {
 	if err == nil {
 		err = m.metadata(pathsafe.FileNode(f), e)
 	}
-	return errors.Join(err, m.closeFile(f))
+	return errors.Join(err, m.CloseFile(f))
 }
 
 // content copies an object, and checks what it copies.
 func (m *maker) content(ctx context.Context, dst *os.File, e *Entry) error {
-	src, err := m.shelf.object(e)
+	src, err := m.shards.object(e)
 	if err != nil {
 		return m.damage(e, err)
 	}
@@ -375,7 +375,7 @@ func (m *maker) content(ctx context.Context, dst *os.File, e *Entry) error {
 	return nil
 }
 
-var errContent = errors.New("its content is not what its name says")
+var errContent = errors.New("its content does not match the hash in its name")
 
 // damage names all paths that need the object of e.
 func (m *maker) damage(e *Entry, err error) error {
@@ -392,12 +392,12 @@ func needing(snap *Snapshot, d Digest) (names []string) {
 }
 
 // object opens the object of a file, which must have its size.
-func (s *shelf) object(e *Entry) (*os.File, error) {
+func (s *shardDirs) object(e *Entry) (*os.File, error) {
 	shard, err := s.open(e.Digest, false)
 	if err != nil {
 		return nil, err
 	}
-	f, st, err := shard.openFile(e.Digest.name())
+	f, st, err := shard.OpenFile(e.Digest.name())
 	if err != nil {
 		return nil, err
 	}

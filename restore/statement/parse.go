@@ -47,14 +47,14 @@ func quote(text string) string {
 func parse(text string) (*Statement, error) {
 	p := parser{rest: text}
 	if !p.eat("Approved: ") {
-		return nil, refuse(Exactly, `%s does not say what is approved, after "Approved: "`, quote(text))
+		return nil, refuse(Exactly, `%s is not an approval: it must begin with "Approved: " and name what is approved`, quote(text))
 	}
 	if err := p.main(); err != nil {
 		return nil, err
 	}
 	for p.rest != "" {
 		if !p.eat(" ") {
-			return nil, refuse(wantNot, "after a full stop there is %s instead of one space", quote(p.rest))
+			return nil, refuse(wantNot, "found %s after a full stop, want one space", quote(p.rest))
 		}
 		if err := p.clause(); err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func checkText(text string) error {
 	for i, c := range text {
 		if c < ' ' || c > '~' {
 			_, size := utf8.DecodeRuneInString(text[i:])
-			return refuse(Exactly, "there is %s at byte %d; only printable ASCII on one line is read", quote(text[i:i+size]), i+1)
+			return refuse(Exactly, "found %s at byte %d; only printable ASCII on one line is accepted", quote(text[i:i+size]), i+1)
 		}
 	}
 	return nil
@@ -98,7 +98,7 @@ func (p *parser) stop(want string) error {
 	case p.rest == "":
 		return refuse(want, "the full stop is missing at the end")
 	}
-	return refuse(want, "there is %s where a full stop must be", quote(p.rest))
+	return refuse(want, "found %s, want a full stop", quote(p.rest))
 }
 
 func (p *parser) main() (err error) {
@@ -111,7 +111,7 @@ func (p *parser) main() (err error) {
 	case p.eat("restore "):
 		p.out.scopes, err = list(p, p.scope, wantScopes)
 	default:
-		return refuse(Exactly, `%s is not what can be approved: the preview exactly as proposed, or items or scopes`, quote(p.rest))
+		return refuse(Exactly, `found %s, want the preview exactly as proposed, or items, or scopes`, quote(p.rest))
 	}
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (p *parser) main() (err error) {
 		want = wantScopes
 	}
 	if !p.eat(" only") {
-		return refuse(want, `there is %s after the list, where " only" must be`, quote(p.rest))
+		return refuse(want, `found %s after the list, want " only"`, quote(p.rest))
 	}
 	return p.stop(want)
 }
@@ -153,7 +153,7 @@ func (p *parser) notScopes() error {
 	}
 	p.out.notScopes = append(p.out.notScopes, scopes...)
 	if !p.eat(" items") {
-		return refuse(wantNot, `there is %s after the scopes, where " items" must be`, quote(p.rest))
+		return refuse(wantNot, `found %s after the scopes, want " items"`, quote(p.rest))
 	}
 	return p.stop(wantNot)
 }
@@ -188,7 +188,7 @@ func list[T any](p *parser, read func() (T, error), want string) (all []T, err e
 		case p.eat(", "):
 			continue
 		case len(all) > 1:
-			return nil, refuse(want, `there is %s after a list, whose last two must be joined with " and "`, quote(p.rest))
+			return nil, refuse(want, `found %s after a list; join its last two parts with " and "`, quote(p.rest))
 		}
 		return all, nil
 	}
@@ -220,7 +220,7 @@ func (p *parser) id(letter, want string) (int, error) {
 	n, err := strconv.ParseUint(digits, 10, 32)
 	padded := len(digits) < 3 || len(digits) > 3 && digits[0] == '0' // otherwise than %03d does
 	if !ok || err != nil || padded || n < 1 {
-		return 0, refuse(want, "%s is no id like %s001, with no more zeros than that takes", quote(word), letter)
+		return 0, refuse(want, "found %s, want an id like %s001 (three digits, more only if needed)", quote(word), letter)
 	}
 	if n > MaxNumber {
 		return 0, refuse(want, "%s is above %s%d", quote(word), letter, MaxNumber)
@@ -250,7 +250,7 @@ func (p *parser) scope() (scope.Scope, error) {
 	p.rest = before[len(word):]
 	s, ok := scope.FromWords(word)
 	if !ok {
-		return "", refuse(wantScopes, "%s is no restore scope", quote(word))
+		return "", refuse(wantScopes, "%s is not a restore scope", quote(word))
 	}
 	return s, nil
 }

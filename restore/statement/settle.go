@@ -11,7 +11,7 @@ import (
 // itself.
 func (s *Statement) settle() error {
 	if s.whole && len(s.notItems)+len(s.notScopes) > 0 {
-		return refuse(Exactly, "a preview of which something is not restored is not committed exactly as proposed")
+		return refuse(Exactly, "a preview of which items are not restored cannot be committed exactly as proposed")
 	}
 	if err := s.settleItems(); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (s *Statement) settleItems() error {
 		}
 	}
 	if n, ok := overlap(slices.Concat(s.items, s.notItems)); ok {
-		return refuse(wantItems, "%s is to be restored and not to be restored", formatID("R", n))
+		return refuse(wantItems, "%s is both restored and not restored", formatID("R", n))
 	}
 	s.notItems = joined(s.notItems)
 	return nil
@@ -53,7 +53,7 @@ func (s *Statement) settleScopes() error {
 		}
 	}
 	if both, ok := repeated(slices.Concat(s.scopes, s.notScopes)); ok {
-		return refuse(wantNot, "%q is to be restored and not to be restored", both.Words())
+		return refuse(wantNot, "%q is both restored and not restored", both.Words())
 	}
 	return nil
 }

@@ -9,10 +9,10 @@ var slips = [...]struct {
 	reason string
 	mend   func(text string) string
 }{
-	{"there are quotes around it", dropQuotes},
-	{"there is white space before or after it", strings.TrimSpace},
+	{"it is in quotes", dropQuotes},
+	{"it has white space before or after it", strings.TrimSpace},
 	{"the full stop is missing at the end", addStop},
-	{"there is more than one space between two words", func(text string) string { return strings.Join(strings.Fields(text), " ") }},
+	{"it has more than one space between two words", func(text string) string { return strings.Join(strings.Fields(text), " ") }},
 	{`the word "items" is missing before the ids`, addItems},
 	{`the word "only" is missing after what is to be restored`, addOnly},
 	{"upper and lower case must be as in the example", fixCase},
@@ -52,12 +52,12 @@ func findSlip(text string) error {
 }
 
 // DiffersInForm reports whether a text that is no statement would be one with other upper and lower
-// case, other white space, and a full stop at its end. It is none all the same.
+// case, other white space, a full stop at its end, and no quotes around it. It is none all the same.
 func DiffersInForm(text string) bool {
 	if _, err := Parse(text); err == nil || len(text) > longest {
 		return false
 	}
-	words := strings.Join(strings.Fields(text), " ")
+	words := strings.Join(strings.Fields(dropQuotes(text)), " ")
 	for _, mended := range []string{words, addStop(words), fixCase(words), fixCase(addStop(words))} {
 		if _, err := parse(mended); err == nil {
 			return true

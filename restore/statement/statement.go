@@ -19,7 +19,7 @@ const (
 	MaxNumber = 99_999_999 // the highest number of an item or a conflict
 )
 
-// ErrVague says that a text is not an explicit approval.
+// ErrVague reports that a text is not an explicit approval.
 var ErrVague = errors.New("the statement is not an explicit approval")
 
 // Error is why a text is refused. It is [ErrVague].
@@ -34,9 +34,9 @@ var examples = []string{wantItems, wantRange, wantScopes, wantNot, wantNotItem, 
 // Error says both in one line; what is quoted of the text is ASCII.
 func (e *Error) Error() string {
 	if slices.Contains(examples, e.Want) {
-		return fmt.Sprintf("%v: %s; this is an example, not what you mean: %q", ErrVague, e.Reason, e.Want)
+		return fmt.Sprintf("%v: %s; an example that only shows the form: %q", ErrVague, e.Reason, e.Want)
 	}
-	return fmt.Sprintf("%v: %s; this would be understood: %q", ErrVague, e.Reason, e.Want)
+	return fmt.Sprintf("%v: %s; this statement is accepted: %q", ErrVague, e.Reason, e.Want)
 }
 
 // Unwrap returns [ErrVague].

@@ -95,17 +95,17 @@ func TestAccepted(t *testing.T) {
 
 var refused = []struct{ text, reason string }{
 	{"", "empty"},
-	{"Looks good.", `does not say what is approved`},
-	{"Sure.", `does not say what is approved`},
-	{"Proceed with whatever makes sense.", `does not say what is approved`},
-	{"approved", `does not say what is approved`},
-	{"Approved.", `does not say what is approved`},
-	{"Approved:", `does not say what is approved`},
-	{"Approved: ", `nothing is not what can be approved`},
-	{"Approved: yes.", `"yes." is not what can be approved`},
-	{"Approved: restore everything.", `"everything" is no restore scope`},
-	{"Approved: restore everything only.", `"everything" is no restore scope`},
-	{"Not " + statement.Exactly, `does not say what is approved`},
+	{"Looks good.", `is not an approval`},
+	{"Sure.", `is not an approval`},
+	{"Proceed with whatever makes sense.", `is not an approval`},
+	{"approved", `is not an approval`},
+	{"Approved.", `is not an approval`},
+	{"Approved:", `is not an approval`},
+	{"Approved: ", `found nothing, want the preview`},
+	{"Approved: yes.", `found "yes.", want the preview`},
+	{"Approved: restore everything.", `"everything" is not a restore scope`},
+	{"Approved: restore everything only.", `"everything" is not a restore scope`},
+	{"Not " + statement.Exactly, `is not an approval`},
 	{statement.Exactly[:len(statement.Exactly)-1], "the full stop is missing at the end"},
 	{"Approved: restore item R-001 only", "the full stop is missing at the end"},
 	{statement.Exactly + " Reject C-001", "the full stop is missing at the end"},
@@ -132,59 +132,59 @@ var refused = []struct{ text, reason string }{
 	{"Approved: restore item R-001 only.\x00", `"\x00"`},
 	{"Approved: restore item R-001 only.\xff", `"\xff"`},
 	{"Approved: restore item R-001 only.\x7f", `"\x7f"`},
-	{"Approved: restore item R-1 only.", `"R-1" is no id`},
-	{"Approved: restore item R-0001 only.", `"R-0001" is no id`},
-	{"Approved: restore item R-01000 only.", `is no id`},
-	{"Approved: restore item R-000 only.", `is no id`},
-	{"Approved: restore item R-+01 only.", `is no id`},
-	{"Approved: restore item R-1_0 only.", `is no id`},
-	{"Approved: restore item R- only.", `"R-" is no id`},
-	{"Approved: restore item C-001 only.", `"C-001" is no id`},
+	{"Approved: restore item R-1 only.", `found "R-1", want an id`},
+	{"Approved: restore item R-0001 only.", `found "R-0001", want an id`},
+	{"Approved: restore item R-01000 only.", `want an id`},
+	{"Approved: restore item R-000 only.", `want an id`},
+	{"Approved: restore item R-+01 only.", `want an id`},
+	{"Approved: restore item R-1_0 only.", `want an id`},
+	{"Approved: restore item R- only.", `found "R-", want an id`},
+	{"Approved: restore item C-001 only.", `found "C-001", want an id`},
 	{"Approved: restore item R-100000000 only.", `is above R-99999999`},
-	{"Approved: restore item R-99999999999999999999999 only.", `is no id`},
-	{"Approved: restore items only.", "is no"},
-	{"Approved: restore items  only.", "is no id"},
-	{"Approved: restore items R-001, R-002 only.", `joined with " and "`},
-	{"Approved: restore items R-001, and R-002 only.", "is no id"},
-	{"Approved: restore items R-001 and R-002 and R-003 only.", `" only" must be`},
-	{"Approved: restore items R-001 and only.", "is no id"},
-	{"Approved: restore items R-001 R-002 only.", `" only" must be`},
-	{"Approved: restore items R-001-R-003 only.", "is no id"},
+	{"Approved: restore item R-99999999999999999999999 only.", `want an id`},
+	{"Approved: restore items only.", "want an id"},
+	{"Approved: restore items  only.", "want an id"},
+	{"Approved: restore items R-001, R-002 only.", `join its last two parts`},
+	{"Approved: restore items R-001, and R-002 only.", "want an id"},
+	{"Approved: restore items R-001 and R-002 and R-003 only.", `want " only"`},
+	{"Approved: restore items R-001 and only.", "want an id"},
+	{"Approved: restore items R-001 R-002 only.", `want " only"`},
+	{"Approved: restore items R-001-R-003 only.", "want an id"},
 	{"Approved: restore items R-003 to R-001 only.", "does not ascend"},
 	{"Approved: restore items R-003 to R-003 only.", "does not ascend"},
-	{"Approved: restore items R-001 to R-003 to R-005 only.", `" only" must be`},
-	{"Approved: restore items R-001 to 003 only.", `"003" is no id`},
+	{"Approved: restore items R-001 to R-003 to R-005 only.", `want " only"`},
+	{"Approved: restore items R-001 to 003 only.", `found "003", want an id`},
 	{"Approved: restore items R-001 and R-001 only.", "R-001 is named twice"},
 	{"Approved: restore items R-001 to R-009 and R-003 only.", "R-003 is named twice"},
 	{"Approved: restore items R-005 to R-009 and R-001 to R-005 only.", "R-005 is named twice"},
-	{"Approved: restore items R-001 to R-009 only. Do not restore item R-004.", "R-004 is to be restored and not"},
+	{"Approved: restore items R-001 to R-009 only. Do not restore item R-004.", "R-004 is both restored and not"},
 	{"Approved: restore item R-001 only. Do not restore item R-002. Do not restore items R-001 to R-003.", "named twice"},
 	{"Approved: restore project state and project_state only.", `"project state" is named twice`},
-	{"Approved: restore decisions only. Do not restore decisions items.", `"decisions" is to be restored and not`},
+	{"Approved: restore decisions only. Do not restore decisions items.", `"decisions" is both restored and not`},
 	{"Approved: restore decisions only. Do not restore identity layer items. Do not restore identity-layer items.", "named twice"},
-	{"Approved: restore decisions items only.", `" only" must be`},
-	{"Approved: restore decisions only. Do not restore constraints.", `" items" must be`},
-	{"Approved: restore decisions, constraints only.", `joined with " and "`},
-	{"Approved: restore  only.", "is no restore scope"},
+	{"Approved: restore decisions items only.", `want " only"`},
+	{"Approved: restore decisions only. Do not restore constraints.", `want " items"`},
+	{"Approved: restore decisions, constraints only.", `join its last two parts`},
+	{"Approved: restore  only.", "is not a restore scope"},
 	{"Approved: restore decisions only. Acknowledge.", "begins with neither"},
 	{"Approved: restore decisions only. Restore item R-001.", "begins with neither"},
-	{"Approved: restore decisions only. Acknowledge R-001.", `"R-001" is no id`},
-	{"Approved: restore decisions only. Acknowledge C-1.", `"C-1" is no id`},
+	{"Approved: restore decisions only. Acknowledge R-001.", `found "R-001", want an id`},
+	{"Approved: restore decisions only. Acknowledge C-1.", `found "C-1", want an id`},
 	{"Approved: restore decisions only. Acknowledge C-002 to C-001.", "does not ascend"},
 	{"Approved: restore decisions only. Acknowledge C-001. Reject C-001.", "C-001 is decided twice"},
 	{"Approved: restore decisions only. Acknowledge C-001 to C-009. Acknowledge C-004.", "C-004 is decided twice"},
-	{"Approved: restore decisions only..", "instead of one space"},
+	{"Approved: restore decisions only..", "want one space"},
 	{"Approved: restore decisions only. ", "white space before or after"},
-	{"Approved: restore decisions only.Reject C-001.", "instead of one space"},
-	{"Approved: restore decisions only!", "where a full stop must be"},
-	{statement.Exactly + " Do not restore item R-001.", "not committed exactly as proposed"},
-	{statement.Exactly + " Do not restore identity-layer items.", "not committed exactly as proposed"},
+	{"Approved: restore decisions only.Reject C-001.", "want one space"},
+	{"Approved: restore decisions only!", "want a full stop"},
+	{statement.Exactly + " Do not restore item R-001.", "cannot be committed exactly as proposed"},
+	{statement.Exactly + " Do not restore identity-layer items.", "cannot be committed exactly as proposed"},
 	{statement.Exactly + " " + statement.Exactly, "begins with neither"},
-	{"Approved: commit the restore preview exactly as proposed only.", "where a full stop must be"},
+	{"Approved: commit the restore preview exactly as proposed only.", "want a full stop"},
 	{"Approved: restore item R-001 only. " + strings.Repeat("x", statement.MaxLength), "bytes; at most 1048576"},
 }
 
-func TestRefused(t *testing.T) {
+func TestRejected(t *testing.T) {
 	for _, test := range refused {
 		s, err := statement.Parse(test.text)
 		var bad *statement.Error
@@ -407,7 +407,7 @@ func ExampleParse() {
 	// Output:
 	// true false true acknowledged
 	// true
-	// the statement is not an explicit approval: the word "only" is missing after what is to be restored; this would be understood: "Approved: restore items R-001 and R-002 only."
+	// the statement is not an explicit approval: the word "only" is missing after what is to be restored; this statement is accepted: "Approved: restore items R-001 and R-002 only."
 }
 
 // TestNamesAlone: a range names none of its items by itself, and what is printed of a
@@ -469,20 +469,20 @@ func TestExampleIsNoAdvice(t *testing.T) {
 		"Approved: restore project state only. Do not restore items R-7.", statement.Exactly + " Acknowledge C-1.", statement.Exactly + " And more.",
 	} {
 		_, err := statement.Parse(text)
-		if err == nil || strings.Contains(err.Error(), "would be understood") || !strings.Contains(err.Error(), "an example") {
+		if err == nil || strings.Contains(err.Error(), "is accepted") || !strings.Contains(err.Error(), "an example") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-// TestDiffersInForm: a text that differs from a statement in case, white space and the full stop only
-// is known as that, and is no statement; any other text is not.
+// TestDiffersInForm: a text that differs from a statement in case, white space, the full stop and quotes
+// around it only is known as that, and is no statement; any other text is not.
 func TestDiffersInForm(t *testing.T) {
 	bare := strings.TrimSuffix(statement.Exactly, ".")
 	for text, want := range map[string]bool{
 		bare: true, strings.ToLower(statement.Exactly): true, " " + strings.ToUpper(bare) + "\t": true, strings.ReplaceAll(bare, " ", "  "): true,
 		"approved: restore items r-001 and r-002 only": true,
-		statement.Exactly: false, "": false, "yes": false, "approved": false, "Approved": false, "approved.": false, "'" + statement.Exactly + "'": false,
+		statement.Exactly: false, "": false, "yes": false, "approved": false, "Approved": false, "approved.": false, "'" + statement.Exactly + "'": true, "“" + strings.ToLower(bare) + "”": true, "'yes'": false,
 		strings.ReplaceAll(bare, "exactly ", ""): false, statement.Exactly + " Thanks.": false, strings.ReplaceAll(statement.Exactly, " ", ""): false, strings.ToLower(strings.Repeat(statement.Exactly, 1000)): false,
 	} {
 		if got := statement.DiffersInForm(text); got != want {

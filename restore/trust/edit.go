@@ -9,8 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// ErrKnown says that a place says already what it was told to say, or does not
-// say what it was told to forget.
+// ErrKnown reports that a place already has the entry to add, or does not have the entry to
+// remove.
 var ErrKnown = errors.New("nothing to change")
 
 // Pin pins a validator in a place. The file is named after the validator.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/dropin"
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -22,16 +23,16 @@ const (
 	revoked = "revoked.d"
 )
 
-// Standing is how a validator stands with the operator.
-type Standing string
+// Status is whether the operator trusts a validator.
+type Status string
 
-// The standings, in the words that a decision block uses.
+// The statuses, in the words of a decision block.
 const (
-	Unknown  Standing = "unknown"  // no validator is pinned at all
-	Pinned   Standing = "pinned"   // trusted
-	Own      Standing = "own"      // the key of this host, which has signed what it restored
-	Unpinned Standing = "unpinned" // others are trusted
-	Revoked  Standing = "revoked"  // never again
+	Unknown  Status = "unknown"  // no validator is pinned at all
+	Pinned   Status = "pinned"   // trusted
+	Own      Status = "own"      // the key of this host, which has signed what it restored
+	Unpinned Status = "unpinned" // others are trusted
+	Revoked  Status = "revoked"  // permanently
 )
 
 // Policy is the content of the places when they were read. The zero Policy pins and revokes no
@@ -64,8 +65,8 @@ func Load(places ...string) (Policy, error) {
 	return p, nil
 }
 
-// Of is the standing of a validator.
-func (p Policy) Of(id string) Standing {
+// Of returns the status of a validator.
+func (p Policy) Of(id string) Status {
 	_, out := p.revoked[id]
 	_, in := p.pinned[id]
 	switch {
@@ -152,8 +153,8 @@ func parse(raw []byte) (Record, error) {
 
 // CheckID returns an error for what is not a validator_id.
 func CheckID(id string) error {
-	if len(id) != 64 || strings.Trim(id, "0123456789abcdef") != "" {
-		return fmt.Errorf("%.100q is no validator_id: 64 lower-case hex digits", id)
+	if !hexdigits.Are(id, 64) {
+		return fmt.Errorf("%.100q is not a validator_id (64 lower-case hex digits)", id)
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func CheckID(id string) error {
 func checkStrong(id string) error {
 	for key := range bundle.SmallOrderKeys() {
 		if bundle.ValidatorID(key) == id {
-			return fmt.Errorf("validator %s is a key of small order: anybody can make its signatures", id)
+			return fmt.Errorf("validator %s is a key of small order, whose signatures anyone can forge", id)
 		}
 	}
 	return nil

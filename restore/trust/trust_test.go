@@ -30,34 +30,34 @@ func place(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestStanding(t *testing.T) {
+func TestValidatorStatus(t *testing.T) {
 	a, b, c := id("a"), id("b"), id("c")
 	for name, test := range map[string]struct {
 		places []string
-		want   [3]trust.Standing // of a, b, c
+		want   [3]trust.Status // of a, b, c
 	}{
-		"no place":     {nil, [3]trust.Standing{trust.Unknown, trust.Unknown, trust.Unknown}},
-		"missing":      {[]string{filepath.Join(t.TempDir(), "none")}, [3]trust.Standing{trust.Unknown, trust.Unknown, trust.Unknown}},
-		"empty":        {[]string{place(t, map[string]string{"trusted.d/.keep": "x", "revoked.d/.keep": "x"})}, [3]trust.Standing{trust.Unknown, trust.Unknown, trust.Unknown}},
-		"one pinned":   {[]string{place(t, map[string]string{"trusted.d/ci": a})}, [3]trust.Standing{trust.Pinned, trust.Unpinned, trust.Unpinned}},
-		"one revoked":  {[]string{place(t, map[string]string{"revoked.d/x": a + "\nstolen\n"})}, [3]trust.Standing{trust.Revoked, trust.Unknown, trust.Unknown}},
-		"both":         {[]string{place(t, map[string]string{"trusted.d/a": a, "revoked.d/x": a})}, [3]trust.Standing{trust.Revoked, trust.Unpinned, trust.Unpinned}},
-		"in two":       {[]string{place(t, map[string]string{"trusted.d/a": a + " of the CI"}), place(t, map[string]string{"trusted.d/a": b})}, [3]trust.Standing{trust.Pinned, trust.Pinned, trust.Unpinned}},
-		"revoked else": {[]string{place(t, map[string]string{"trusted.d/a": a}), place(t, map[string]string{"revoked.d/a": a + "\n"})}, [3]trust.Standing{trust.Revoked, trust.Unpinned, trust.Unpinned}},
+		"no place":     {nil, [3]trust.Status{trust.Unknown, trust.Unknown, trust.Unknown}},
+		"missing":      {[]string{filepath.Join(t.TempDir(), "none")}, [3]trust.Status{trust.Unknown, trust.Unknown, trust.Unknown}},
+		"empty":        {[]string{place(t, map[string]string{"trusted.d/.keep": "x", "revoked.d/.keep": "x"})}, [3]trust.Status{trust.Unknown, trust.Unknown, trust.Unknown}},
+		"one pinned":   {[]string{place(t, map[string]string{"trusted.d/ci": a})}, [3]trust.Status{trust.Pinned, trust.Unpinned, trust.Unpinned}},
+		"one revoked":  {[]string{place(t, map[string]string{"revoked.d/x": a + "\nstolen\n"})}, [3]trust.Status{trust.Revoked, trust.Unknown, trust.Unknown}},
+		"both":         {[]string{place(t, map[string]string{"trusted.d/a": a, "revoked.d/x": a})}, [3]trust.Status{trust.Revoked, trust.Unpinned, trust.Unpinned}},
+		"in two":       {[]string{place(t, map[string]string{"trusted.d/a": a + " of the CI"}), place(t, map[string]string{"trusted.d/a": b})}, [3]trust.Status{trust.Pinned, trust.Pinned, trust.Unpinned}},
+		"revoked else": {[]string{place(t, map[string]string{"trusted.d/a": a}), place(t, map[string]string{"revoked.d/a": a + "\n"})}, [3]trust.Status{trust.Revoked, trust.Unpinned, trust.Unpinned}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := trust.Load(test.places...)
 			must(t, err)
-			if got := [3]trust.Standing{p.Of(a), p.Of(b), p.Of(c)}; got != test.want {
+			if got := [3]trust.Status{p.Of(a), p.Of(b), p.Of(c)}; got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-// TestNobodyIsTrusted: what a place says that cannot be understood, or that
+// TestNoValidatorIsTrusted: what a place says that cannot be understood, or that
 // somebody else may have put there, is an error, and then nobody is pinned.
-func TestNobodyIsTrusted(t *testing.T) {
+func TestNoValidatorIsTrusted(t *testing.T) {
 	a := id("a")
 	for name, make := range map[string]func(dir string) error{
 		"empty file":    func(dir string) error { return os.WriteFile(dir+"/x", nil, 0o644) },
@@ -125,7 +125,7 @@ func TestWeakIsNotPinned(t *testing.T) {
 func TestEdit(t *testing.T) {
 	top := t.TempDir()
 	a, b := id("a"), id("b")
-	standing := func(want trust.Standing) {
+	standing := func(want trust.Status) {
 		t.Helper()
 		p, err := trust.Load(top)
 		must(t, err)
@@ -200,18 +200,18 @@ func TestOwn(t *testing.T) {
 	a, b := id("a"), id("b")
 	for name, test := range map[string]struct {
 		files map[string]string
-		want  [2]trust.Standing // of a, which is the host's, and of b
+		want  [2]trust.Status // of a, which is the host's, and of b
 	}{
-		"nobody pinned": {nil, [2]trust.Standing{trust.Own, trust.Unknown}},
-		"b pinned":      {map[string]string{"trusted.d/x": b}, [2]trust.Standing{trust.Own, trust.Pinned}},
-		"a pinned":      {map[string]string{"trusted.d/x": a}, [2]trust.Standing{trust.Pinned, trust.Unpinned}},
-		"a revoked":     {map[string]string{"revoked.d/x": a + "\nlost\n"}, [2]trust.Standing{trust.Revoked, trust.Unknown}},
+		"nobody pinned": {nil, [2]trust.Status{trust.Own, trust.Unknown}},
+		"b pinned":      {map[string]string{"trusted.d/x": b}, [2]trust.Status{trust.Own, trust.Pinned}},
+		"a pinned":      {map[string]string{"trusted.d/x": a}, [2]trust.Status{trust.Pinned, trust.Unpinned}},
+		"a revoked":     {map[string]string{"revoked.d/x": a + "\nlost\n"}, [2]trust.Status{trust.Revoked, trust.Unknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := trust.Load(place(t, test.files))
 			must(t, err)
 			own := p.WithOwn(a)
-			if got := [2]trust.Standing{own.Of(a), own.Of(b)}; got != test.want {
+			if got := [2]trust.Status{own.Of(a), own.Of(b)}; got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 			if p.Of(a) == trust.Own || p.WithOwn("").Of("") == trust.Own || own.Digest() != p.Digest() {

@@ -81,8 +81,8 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be said is an error, and prints nothing.
-func TestRefused(t *testing.T) {
+// TestRejected: what cannot be said is an error, and prints nothing.
+func TestRejected(t *testing.T) {
 	info, binary := ownBuild(t)
 	t.Setenv("SOURCE_DATE_EPOCH", "86400")
 	none := filepath.Join(t.TempDir(), "none")

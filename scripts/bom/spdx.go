@@ -57,11 +57,11 @@ type (
 	}
 )
 
-// unknown is what SPDX says of what nobody has said.
+// unknown is SPDX's value for a field that is not stated.
 const unknown = "NOASSERTION"
 
-// spdx is the document of a binary. What is signed for by nobody, such as who holds
-// which licence, it does not assert: the texts are shipped beside it.
+// spdx returns the document of a binary. It does not assert licences or their holders: the
+// licence texts are shipped beside it.
 func spdx(info *buildinfo.BuildInfo, version, binary string) ([]byte, error) {
 	created, err := epoch()
 	if err != nil {

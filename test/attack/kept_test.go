@@ -75,7 +75,7 @@ func TestKeptAgain(t *testing.T) {
 		dry := l.p.Must(t, "snapshot", "restore", "--dry-run", l.snapshot)
 		r := l.p.Must(t, "snapshot", "restore", l.snapshot)
 		name := filepath.Base(before[0])
-		if !strings.Contains(dry.Stdout, "kept by an earlier command: "+name+"; what is in it would be saved") {
+		if !strings.Contains(dry.Stdout, "kept by an earlier command: "+name+"; its content would be saved") {
 			t.Errorf("no word of %q: %v", name, dry)
 		}
 		if !strings.Contains(r.Stderr, name+", which an earlier command had kept, was removed; what was in it is in snapshot ") {

@@ -84,7 +84,7 @@ func TestServedPathsAreNotAsked(t *testing.T) {
 	harness.Must(t, os.Mkdir(empty, 0o755))
 	harness.Must(t, os.Mkdir(mp, 0o755))
 	s := serveAs(t, alice, mp, answers{Size: 100})
-	if r := runLine(t, p, []string{"--state-dir", p.State, "doctor"}, mp); !strings.Contains(r.Stdout, fmt.Sprintf("of other users, who are not asked, such as that of user %d on", alice)) {
+	if r := runLine(t, p, []string{"--state-dir", p.State, "doctor"}, mp); !strings.Contains(r.Stdout, fmt.Sprintf("of other users, which are not queried, for example that of user %d on", alice)) {
 		t.Error(r)
 	}
 	lines, asked := named(p, site, commit, snapshot, empty), 0
@@ -95,7 +95,7 @@ func TestServedPathsAreNotAsked(t *testing.T) {
 				t.Errorf("%s: requests %q: %v", name, all[asked:], r)
 				asked = len(all)
 			}
-			want := []string{fmt.Sprintf("another user (user %d) serves", alice), fmt.Sprintf("or run this as user %d", alice)}
+			want := []string{fmt.Sprintf("another user (user %d) serves", alice), fmt.Sprintf("or run this command as user %d", alice)}
 			other, ok := otherwise[name+strings.TrimPrefix(at, mp)]
 			if ok {
 				want = []string{other}

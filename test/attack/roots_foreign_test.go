@@ -294,9 +294,9 @@ func TestForeignRootNeedsItsName(t *testing.T) {
 	})
 }
 
-// TestForeignRootIsNotRecoveredByTheWay: what a killed commit has left in such a root is
+// TestForeignRootIsNotRecoveredImplicitly: what a killed commit has left in such a root is
 // ended by a command that names the real path, and by no preview or commit.
-func TestForeignRootIsNotRecoveredByTheWay(t *testing.T) {
+func TestForeignRootIsNotRecoveredImplicitly(t *testing.T) {
 	needRoot(t)
 	n := newNeighbourhood(t, 0)
 	s := n.preview(n.link)

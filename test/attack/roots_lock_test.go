@@ -60,9 +60,9 @@ func held(t *testing.T, mode, path string) *exec.Cmd {
 // commitID finds the id of a commit in what it says.
 var commitID = regexp.MustCompile(`([-0-9a-f]{36})" undoes`)
 
-// TestReaderHoldsUpNobody: another user who may read the root locks it, shared or
+// TestReaderBlocksNothing: another user who may read the root locks it, shared or
 // exclusively, for as long as it takes. Every command does its work.
-func TestReaderHoldsUpNobody(t *testing.T) {
+func TestReaderBlocksNothing(t *testing.T) {
 	for _, mode := range []string{"-s", "-x"} {
 		t.Run(mode, func(t *testing.T) {
 			victims(t, func(t *testing.T, uid int) {

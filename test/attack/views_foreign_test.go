@@ -127,9 +127,9 @@ func TestHiddenViewIsRevoked(t *testing.T) {
 	takeAway(t, dir)
 }
 
-// TestForeignMountIsJudgedByTheTable: no command sends a request to the server of another
+// TestForeignMountIsFoundInTheTable: no command sends a request to the server of another
 // user, on whose mount, or in which, it is pointed. Only root takes his mount away.
-func TestForeignMountIsJudgedByTheTable(t *testing.T) { victims(t, judgedByTheTable) }
+func TestForeignMountIsFoundInTheTable(t *testing.T) { victims(t, judgedByTheTable) }
 
 func judgedByTheTable(t *testing.T, uid int) {
 	p := harness.New(t, harness.Small())

@@ -19,7 +19,7 @@ import (
 // rolls back by itself, says which, and leaves nothing to recover.
 func TestInterruptCommit(t *testing.T) {
 	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
-	harness.Sweep(t, sample.Every(t, 43), func(t *testing.T, n int) bool {
+	harness.Sweep(t, sample.Thin(t, 43, 3), func(t *testing.T, n int) bool {
 		s := tr.site(t, n)
 		r := s.Commit(t, harness.Interrupt(n, s.Beneath(harness.Changing)))
 		if r.Fault.Fired == 0 {
@@ -88,7 +88,7 @@ func TestInterruptTruth(t *testing.T) {
 	}) {
 		t.Run(c.name, func(t *testing.T) {
 			every := sample.Of(239, 83, 5)
-			n := 1 + sample.Rand(t).IntN(every)
+			n := sample.Random(t, every).First
 			for fired := true; fired; n += every {
 				tr := newTrials(t, harness.MemoryDir(t), harness.Small())
 				rollback(t, tr.site(t, "first")) // what is made once is there
@@ -110,10 +110,6 @@ func TestInterruptTruth(t *testing.T) {
 				sum.Add(said)
 			}
 		})
-	}
-	if sample.Now() == sample.Sample {
-		sum.Demand(t)
-		return
 	}
 	sum.Demand(t, "changed", "unchanged", "done")
 }

@@ -137,25 +137,25 @@ func TestKillNewState(t *testing.T) {
 // TestKillTwice kills a commit before some of its calls, and its recovery before some
 // of its own.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 47, 17), 7)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 79, 29), 11)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 47, 17), 7, 3)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 79, 29), 11, 3)
 }
 
 func TestLongKillTwice(t *testing.T) {
 	sample.Need(t, sample.Long)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 1, 1)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 1, 1)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 1, 1, 1)
+	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 1, 1, 1)
 }
 
 // pairs kills commits before one call of each stride, from one that follows from the
-// seed, and the recovery before each of its calls; in a sweep before one of three, and in
-// a sample before one of each second stride.
-func pairs(t *testing.T, tr *trials, stride, second int) {
+// seed, and the recovery before each of its calls; in a sample and in a sweep before one of
+// as many as given.
+func pairs(t *testing.T, tr *trials, stride, inSample, inSweep int) {
 	t.Helper()
-	recoveries := sample.Thin(t, second, min(second, 3))
-	harness.Sweep(t, sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}, func(t *testing.T, n int) bool {
+	recoveries := sample.Thin(t, inSample, inSweep)
+	harness.Sweep(t, sample.Random(t, stride), func(t *testing.T, n int) bool {
 		for m := recoveries.First; ; m += recoveries.Every {
-			s := tr.site(t, n, m)
+			s := tr.aloneIn(t, n, m)
 			r := tr.killed(t, s, n)
 			if !r.Killed() {
 				return false
@@ -171,7 +171,7 @@ func pairs(t *testing.T, tr *trials, stride, second int) {
 				t.Errorf("commit killed before %s\nrecovery killed before %s\n%v\n%v", s.Last(r), s.Last(recovery), end, err)
 				return true
 			}
-			s.Remove(t)
+			tr.remove(t, s)
 			if !recovery.Killed() && m == recoveries.First && m > 1 {
 				m = 1 - recoveries.Every // a short one: its first call
 				continue

@@ -65,7 +65,7 @@ func TestErrorsGoForward(t *testing.T) {
 		harness.Sweep(t, sample.Thin(t, 173, 31), func(t *testing.T, n int) bool {
 			for _, errno := range []syscall.Errno{syscall.EIO, syscall.EMFILE} {
 				f := harness.Fault{Errno: errno, Onward: n%2 == 0}
-				s := tr.site(t, m.name, n, int(errno))
+				s := tr.aloneIn(t, m.name, n, int(errno))
 				killedAt(t, s, m)
 				if !tr.failRecover(t, s, m, n, f) {
 					return false
@@ -89,7 +89,7 @@ func failRecoveries(t *testing.T, stride, inSweep int, choose func(int) []harnes
 	for i, m := range moments {
 		harness.Sweep(t, sample.Stride{First: 1 + (s.First+i*s.Every/len(moments))%s.Every, Every: s.Every}, func(t *testing.T, n int) bool {
 			for _, f := range choose(n) {
-				s := tr.site(t, m.name, n, int(f.Errno), f.Onward)
+				s := tr.aloneIn(t, m.name, n, int(f.Errno), f.Onward)
 				killedAt(t, s, m)
 				if !tr.failRecover(t, s, m, n, f) {
 					return false
@@ -129,7 +129,7 @@ func (tr *trials) failRecover(t *testing.T, s *harness.Site, m moment, n int, f 
 		if f.Errno != syscall.ELOOP { // which says of a record that it is not what was put there
 			errs = append(errs, s.Halted(t))
 		}
-	case strings.Contains(r.Stderr, "could not be ended") && (r.Status != 74 || !strings.Contains(r.Stderr, "goes on where this had to stop")):
+	case strings.Contains(r.Stderr, "could not be ended") && (r.Status != 74 || !strings.Contains(r.Stderr, "continues from here")):
 		errs = append(errs, errors.New("it does not say to run it again"))
 	}
 	again := s.Recover(t, nil)
@@ -144,6 +144,6 @@ func (tr *trials) failRecover(t *testing.T, s *harness.Site, m moment, n int, f 
 	tr.Add("runs")
 	tr.Add(word)
 	tr.Add("recovered " + state.String())
-	s.Remove(t)
+	tr.remove(t, s)
 	return true
 }

@@ -104,7 +104,7 @@ func TestErrorsChanges(t *testing.T) {
 
 // TestKillChangesTwice kills the recovery of a killed commit of a change set too.
 func TestKillChangesTwice(t *testing.T) {
-	pairs(t, changing(t, harness.MemoryDir(t)), sample.Of(211, 101, 41), 11)
+	pairs(t, changing(t, harness.MemoryDir(t)), sample.Of(211, 101, 41), 11, 3)
 }
 
 func TestErrorsReplace(t *testing.T) {
@@ -113,5 +113,5 @@ func TestErrorsReplace(t *testing.T) {
 
 // TestKillReplaceTwice kills the recovery of a killed commit too.
 func TestKillReplaceTwice(t *testing.T) {
-	pairs(t, replacing(t, harness.MemoryDir(t)), sample.Of(211, 101, 41), 11)
+	pairs(t, replacing(t, harness.MemoryDir(t)), sample.Of(211, 101, 41), 11, 3)
 }

@@ -27,5 +27,28 @@ func newTrials(t *testing.T, dir string, runs ...harness.Files) *trials {
 
 func (tr *trials) site(t *testing.T, name ...any) *harness.Site {
 	t.Helper()
-	return tr.Site(t, filepath.Join(tr.dir, strings.ReplaceAll(fmt.Sprintln(name...), "\n", "")))
+	return tr.Site(t, tr.at(name...))
+}
+
+func (tr *trials) at(name ...any) string {
+	return filepath.Join(tr.dir, strings.TrimSuffix(fmt.Sprintln(name...), "\n"))
+}
+
+// aloneIn is site with a state directory of its own, as it was when the project was signed. A
+// recovery looks at what earlier trials have left in a state directory: a sweep of its calls
+// would go on as long as each trial adds some.
+func (tr *trials) aloneIn(t *testing.T, name ...any) *harness.Site {
+	t.Helper()
+	p := *tr.Project
+	p.State = tr.at(append(name, "state")...)
+	harness.CopyAll(t, tr.State, p.State)
+	return p.Site(t, tr.at(name...))
+}
+
+// remove removes a site of aloneIn, after a look at its audit log.
+func (tr *trials) remove(t *testing.T, s *harness.Site) {
+	t.Helper()
+	s.Project.CheckAudit(t)
+	s.Remove(t)
+	harness.Must(t, os.RemoveAll(s.Project.State))
 }

@@ -159,23 +159,23 @@ func TestRoomIsCountedTooLow(t *testing.T) {
 }
 
 // TestNoFaultIsABug fails a call of each command with each fault of a machine. The exit
-// status is never that of a bug.
+// status is never that of a bug. Each command has a state directory of its own, with one
+// commit: what the trials leave behind there would be looked at by the later ones.
 func TestNoFaultIsABug(t *testing.T) {
 	errnos := []syscall.Errno{
 		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EROFS, syscall.EXDEV,
 		syscall.ENAMETOOLONG, syscall.EACCES, syscall.EPERM, syscall.ENOENT,
 	}
-	p := harness.New(t, harness.Small())
-	top := filepath.Dir(p.Dir)
+	memory := harness.MemoryDir(t)
 	var sum harness.Tally
 	stride, tried := sample.Thin(t, 131, 31), 0
-	for number, c := range []func(site *harness.Site) []string{
-		func(*harness.Site) []string {
-			return []string{"keygen", "--json", "--out", filepath.Join(top, "new.pem")}
-		},
-		func(*harness.Site) []string { return []string{"verify", "--json", p.Runs[0].Dir} },
+	for _, c := range []func(site *harness.Site) []string{
 		func(s *harness.Site) []string {
-			return []string{"preview", "--json", "--restore-root", s.Root, p.Runs[0].Dir}
+			return []string{"keygen", "--json", "--out", filepath.Join(s.Root, "new.pem")}
+		},
+		func(s *harness.Site) []string { return []string{"verify", "--json", s.Project.Runs[0].Dir} },
+		func(s *harness.Site) []string {
+			return []string{"preview", "--json", "--restore-root", s.Root, s.Project.Runs[0].Dir}
 		},
 		func(s *harness.Site) []string { return harness.CommitArgs(s.Preview(t)) },
 		func(s *harness.Site) []string { return []string{"recover", "--json", s.Root} },
@@ -183,13 +183,19 @@ func TestNoFaultIsABug(t *testing.T) {
 		func(s *harness.Site) []string { return []string{"savepoint", "list", "--json", s.Root} },
 		func(s *harness.Site) []string { return []string{"doctor", "--json", s.Root} },
 	} {
+		p := harness.New(t, harness.Small())
+		past := p.Site(t, filepath.Join(memory, "past"))
+		if r := past.Commit(t, nil); r.Status != 0 {
+			t.Fatal(r)
+		}
 		for n := stride.First; ; n += stride.Every {
-			site := p.Site(t, filepath.Join(harness.MemoryDir(t), fmt.Sprint("root", number, "-", n)))
+			site := p.Site(t, filepath.Join(memory, fmt.Sprint("root ", n)))
 			args := c(site)
 			errno := errnos[tried%len(errnos)]
 			tried++
 			var hit sysfault.Call
 			r := p.Run(t, &sysfault.Plan{N: n, Errno: errno, Match: site.Beneath(harness.Anything), Before: func(c sysfault.Call) { hit = c }}, args...)
+			site.Remove(t)
 			if r.Fault.Fired == 0 {
 				break
 			}
@@ -198,6 +204,7 @@ func TestNoFaultIsABug(t *testing.T) {
 				t.Errorf("%q at %s: %v", errno, site.Describe(hit), r)
 			}
 		}
+		past.Remove(t)
 	}
 	sum.DemandKinds(t, 2, "74")
 }

@@ -130,7 +130,7 @@ func (b *barred) bar(t *testing.T, name string, make func(t *testing.T, path str
 	path, aside := filepath.Join(b.site.Root, name), filepath.Join(filepath.Dir(b.site.Root), "aside")
 	harness.Must(t, os.Rename(path, aside))
 	make(t, path)
-	run(t, "cp", "-a", aside+"/.", path)
+	harness.CopyAll(t, aside, path)
 }
 
 func (b *barred) run(t *testing.T, args ...string) harness.Reply {

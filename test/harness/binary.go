@@ -57,6 +57,10 @@ func withBinary(m interface{ Run() int }) int {
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	if err := os.Chmod(dir, 0o755); err != nil { // for tests as another user
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	binary = filepath.Join(dir, "spectrum")
 	build := exec.Command("go", "build", "-o", binary, "github.com/spectrumfs/spectrum/cmd/spectrum")
 	if out, err := build.CombinedOutput(); err != nil {

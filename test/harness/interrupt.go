@@ -33,8 +33,8 @@ var deeds = strings.Join([]string{
 }, "|")
 
 // ends are what a command may say when it was interrupted. What earlier commands had left
-// and it has ended it may have said before, and which snapshot a rollback or a restore goes back to.
-var ends = regexp.MustCompile(`^(spectrum: an unfinished .*\n)*((going back to|restoring) snapshot .*\n)?spectrum: interrupted: (` + Unchanged + `|(` + deeds + `)(; (` + deeds + `))*)\n$`)
+// and it has ended it may have said before, the restore root, and which snapshot a rollback or a restore goes back to.
+var ends = regexp.MustCompile(`^((restore root: |spectrum: an unfinished ).*\n)*((going back to|restoring) snapshot .*\n)?spectrum: interrupted: (` + Unchanged + `|(` + deeds + `)(; (` + deeds + `))*)\n$`)
 
 // Unchanged is the message of an interrupted command that has done nothing.
 const Unchanged = "nothing was changed"

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestJudgeNoticesChanges is the control of the judge of trees: whatever a
+// TestHarnessNoticesChanges is the control of the judge of trees: whatever a
 // command could leave behind is seen, and nothing is seen where nothing is.
-func TestJudgeNoticesChanges(t *testing.T) {
+func TestHarnessNoticesChanges(t *testing.T) {
 	old := time.Unix(1_600_000_000, 0)
 	for name, act := range map[string]func(p *place) error{
 		"a file in the root":        func(p *place) error { return emptyFile(p.atRoot("x")) },
@@ -51,9 +51,9 @@ func TestJudgeNoticesChanges(t *testing.T) {
 	}
 }
 
-// TestJudgeNoticesProcesses: whoever still has the tree on its command line is
+// TestHarnessNoticesProcesses: whoever still has the tree on its command line is
 // seen.
-func TestJudgeNoticesProcesses(t *testing.T) {
+func TestHarnessNoticesProcesses(t *testing.T) {
 	p := newPlace(t)
 	before := processes(t, p.top)
 	c := exec.Command("tail", "-f", p.at("gen/c.txt"))
@@ -78,8 +78,8 @@ func again(dir string) error {
 	return os.Mkdir(dir, 0o755)
 }
 
-// TestJudgeNoticesAnswers is the control of the judge of answers.
-func TestJudgeNoticesAnswers(t *testing.T) {
+// TestHarnessNoticesAnswers is the control of the judge of answers.
+func TestHarnessNoticesAnswers(t *testing.T) {
 	said := func(command string, status int, stdout string) reply {
 		return answered(reply{command: command, status: status, stdout: stdout})
 	}
@@ -124,8 +124,8 @@ func TestJudgeNoticesAnswers(t *testing.T) {
 	}
 }
 
-// TestJudgeNoticesFiles is the control of what a view and a root show.
-func TestJudgeNoticesFiles(t *testing.T) {
+// TestHarnessNoticesFiles is the control of what a view and a root show.
+func TestHarnessNoticesFiles(t *testing.T) {
 	p := newPlace(t)
 	files, err := contents(p.project)
 	harness.Must(t, err)

@@ -98,7 +98,7 @@ func rootRows() (entries []entry) {
 // warns wants the preview to warn of others who may write.
 func (p *place) warns() {
 	p.check = func(command string, r reply) {
-		if command == "preview" && !strings.Contains(r.stdout, "others may write in the restore root") {
+		if command == "preview" && !strings.Contains(r.stdout, "other users can write in the restore root") {
 			p.Errorf("the preview does not warn: %v", r)
 		}
 	}

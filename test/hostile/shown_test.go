@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"strings"
@@ -47,7 +46,7 @@ func TestNothingIsForged(t *testing.T) {
 	harness.Must(t, os.Remove(p.atRoot(shownNames[0])))
 	harness.Must(t, os.Remove(p.atRoot(shownNames[4])))
 
-	said := p.onTerminal(harness.Statement, p.argv([]string{"commit", "--restore-root", p.root, p.dirs[0]}))
+	said := p.onTerminal("statement:", harness.Statement, p.argv([]string{"commit", "--restore-root", p.root, p.dirs[0]}))
 	p.isPlain("a terminal", styles.ReplaceAllString(strings.ReplaceAll(said, "\r\n", "\n"), ""))
 	if got, err := contents(p.root); err != nil || difference(p.wanted(), got) != "" {
 		t.Errorf("what was approved on a terminal was not restored: %v: %s", err, said)
@@ -175,21 +174,22 @@ func outsideCode(line string) string {
 // ownLine are the lines of a report outside its tables.
 var ownLine = regexp.MustCompile(`^$|^#|^ {4}Approved: |^Nothing has been written|^None: no target exists|^None\.$|^- [A-Z][a-z- ]+\? (yes|no|unknown)( \((none by name; )?the signer has not declared scopes\))?$|^Recommended: [a-z][-a-zCR0-9,:;_.A-Z ]+\.$|^A commit of the preview exactly as proposed will be rejected: |^To approve the preview exactly as proposed would be to [a-z][-a-zCR0-9,:; ]+\.$|^This is a part of the candidate: |^To change this, run preview again|^preview_id [0-9a-f]{64}$|^How this can be undone:$|^- (Rollback is supported\.|Before the commit writes anything,|What is edited after the commit|The snapshot before the commit) `)
 
-// onTerminal runs a command on a terminal of its own, answers with a line, and
-// returns what the terminal got.
-func (p *place) onTerminal(answer string, argv []string) string {
+// onTerminal runs a command on a terminal of its own, answers its question with a line, and
+// returns what the terminal got. What is typed before the question answers nothing.
+func (p *place) onTerminal(question, answer string, argv []string) string {
 	p.Helper()
-	tty := terminal.Open(p)
+	tty := terminal.Sit(p, 200, 400)
 	ctx, cancel := context.WithTimeout(p.Context(), harness.Patience)
 	defer cancel()
 	c := p.cmd(ctx, argv)
 	c.Stdin, c.Stdout, c.Stderr = tty.Program, tty.Program, tty.Program
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	harness.Must(p, c.Start())
-	_, err := io.WriteString(tty.User, answer+"\n") // it is read when it is asked for
-	harness.Must(p, err)
-	said := tty.Listen()()
-	if err := c.Wait(); err != nil {
+	tty.Await(p, question)
+	tty.Type(p, answer+"\n")
+	err := c.Wait()
+	said := tty.Hang(p)
+	if err != nil {
 		p.Errorf("on a terminal: %v: %s", err, said)
 	}
 	return said

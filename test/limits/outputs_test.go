@@ -108,7 +108,7 @@ x=$(head -c 100000 /dev/zero | tr '\0' '\001')
 n=0; while [ $n -lt ` + fmt.Sprint(inputs) + ` ]; do set -- "$@" --input "$x"; n=$((n+1)); done
 exec "$0" "$@"`
 		out, err := exec.Command("sh", "-c", script, harness.Binary(), "seal", "-q", "--state-dir", p.state, "--key", key, "--run-dir", run, filepath.Join(p.dir, "a")).CombinedOutput()
-		if (err == nil) != ok || !ok && !strings.Contains(string(out), "nothing was sealed: TASK_SPEC.json would have more than 16777216 bytes") {
+		if (err == nil) != ok || !ok && !strings.Contains(string(out), "nothing was sealed: TASK_SPEC.json would have more than the limit of 16777216 bytes") {
 			t.Errorf("%d inputs: %v, %.300s", inputs, err, out)
 		}
 		if _, err := os.Lstat(run); (err == nil) != ok {

@@ -73,13 +73,13 @@ func (k *cutter) try(t *testing.T, plan *sysfault.Plan) (calls int, killed bool)
 	return r.Fault.Calls, r.Killed()
 }
 
-// sweep kills the commit before its calls, in a sample about so many, in a sweep one of three,
+// sweep kills the commit before its calls, in a sample about so many, in a sweep one of seven,
 // and once not at all.
 func (k *cutter) sweep(t *testing.T, count int) {
 	t.Helper()
 	calls, _ := k.try(t, &sysfault.Plan{Match: harness.OnDisk})
 	kills, tried := 0, 0
-	stride := sample.Thin(t, calls/count, 3)
+	stride := sample.Thin(t, calls/count, 7)
 	for i := 0; stride.At(i) <= calls; i++ {
 		tried++
 		if _, killed := k.try(t, harness.Killing(stride.At(i), harness.OnDisk)); killed {

@@ -13,8 +13,8 @@ func approvalChecks() map[string]check {
 }
 
 // newFour is a candidate with four items of project state, and an identity layer.
-func newFour(t *testing.T) *world {
-	return newWorld(t).pin(t, 1).forge(t, "run-1", forgery{
+func newFour(t *testing.T) *fixture {
+	return newFixture(t).pin(t, 1).forge(t, "run-1", forgery{
 		files: harness.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"},
 		constraints: map[string]any{
 			"agent_id": "builder", "restore_scopes": map[string]any{"id": "same_agent_identity_layer"},
@@ -44,16 +44,25 @@ func validForms(t *testing.T, _ *stage) {
 	}
 }
 
-// invalidForms: those of the protocol, and what is near to a valid one.
+// invalidForms: those of the protocol, and statements close to a valid one. A statement that
+// differs from a valid one in its form only approves nothing, but is not vague (D24).
 func invalidForms(t *testing.T, _ *stage) {
 	w := newFour(t)
 	b := w.preview(t)
 	for _, text := range append(ofLaw("10 invalid forms"),
-		strings.ToLower(exactly), "x "+exactly, exactly+" x", strings.TrimSuffix(exactly, "."), strings.ReplaceAll(exactly, " ", "\u00a0"),
+		"x "+exactly, exactly+" x",
 		"Approved.", "Approved: everything.", "Approved: restore item R-1 only.", "Approved: restore items R-001, R-002 only.",
 		"Approved: restore items R-002 to R-001 only.", exactly+" Do not restore item R-001.", "yes", "no", ".",
 	) {
 		w.refused(t, b.ID, text, 4, "APPROVAL_VAGUE")
+	}
+	w = newFour(t)
+	b = w.preview(t)
+	for _, text := range []string{strings.ToLower(exactly), strings.TrimSuffix(exactly, "."), strings.ReplaceAll(exactly, " ", "\u00a0")} {
+		w.refused(t, b.ID, text, 4, "APPROVAL_UNFIT")
+	}
+	if r := w.commit(t, b.ID, exactly); r.Status != 0 {
+		t.Errorf("after slips of form: %v", r)
 	}
 }
 

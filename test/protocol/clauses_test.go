@@ -81,15 +81,15 @@ func normative(text string) (lines []string) {
 // The stage: previews and commits that many clauses look at. What a clause
 // changes it makes for itself.
 type stage struct {
-	full    *world // every scope, made by agent "builder", its validator pinned
-	plain   shown  // nothing was asked for
-	wide    shown  // every scope, for the same agent
-	foreign shown  // identity, for another agent
-	crowded shown  // two targets are taken: one the same, one another
+	full    *fixture // every scope, made by agent "builder", its validator pinned
+	plain   shown    // nothing was asked for
+	wide    shown    // every scope, for the same agent
+	foreign shown    // identity, for another agent
+	crowded shown    // two targets are taken: one the same, one another
 
 	knot shown // a chain that has everything against it
 
-	late *world // what is there is of a later candidate
+	late *fixture // what is there is of a later candidate
 	old  shown
 
 	commit commitStage
@@ -97,7 +97,7 @@ type stage struct {
 
 // A commitStage is a commit of a part, and its report.
 type commitStage struct {
-	world     *world
+	fixture   *fixture
 	preview   block
 	statement string
 	reply     harness.Reply // for people
@@ -150,13 +150,13 @@ func fullForgery() forgery {
 	return forgery{files: files, constraints: constraints, completed: "2026-01-02T03:04:05Z"}
 }
 
-// newFull is a world with the full candidate.
-func newFull(t *testing.T) *world {
-	return newWorld(t).forge(t, "run-full", fullForgery()).pin(t, 1)
+// newFull is a fixture with the full candidate.
+func newFull(t *testing.T) *fixture {
+	return newFixture(t).forge(t, "run-full", fullForgery()).pin(t, 1)
 }
 
 // crowd puts two things in the way of the full candidate.
-func (w *world) crowd(t *testing.T) {
+func (w *fixture) crowd(t *testing.T) {
 	put(t, w.root+"/state/same.txt", "same\n")
 	put(t, w.root+"/state/taken.txt", "not yours\n")
 }
@@ -179,8 +179,8 @@ func newStage(t *testing.T) *stage {
 
 // newKnot is a chain whose second run is of an unsupported validator, was
 // completed before the first, and was made from something unknown.
-func newKnot(t *testing.T) *world {
-	w := newWorld(t)
+func newKnot(t *testing.T) *fixture {
+	w := newFixture(t)
 	w.forge(t, "run-1", forgery{files: harness.Files{"one/a.txt": "a\n"}, completed: "2026-02-01T00:00:00Z"})
 	return w.forge(t, "run-2", forgery{
 		files: harness.Files{"two/b.txt": "b\n"}, completed: "2026-01-01T00:00:00Z", inputs: []string{"elsewhere/c.txt"}, semver: "9.9.9",
@@ -189,8 +189,8 @@ func newKnot(t *testing.T) *world {
 
 // newLate restores a candidate, takes its result artifacts away, and puts an
 // earlier one in its place.
-func newLate(t *testing.T) *world {
-	w := newWorld(t).pin(t, 1)
+func newLate(t *testing.T) *fixture {
+	w := newFixture(t).pin(t, 1)
 	w.forge(t, "run-new", forgery{files: harness.Files{"state/1.txt": "new\n"}, completed: "2026-03-01T00:00:00Z"})
 	w.committed(t, exactly)
 	harness.Must(t, os.Remove(w.root+"/RESTORE_MANIFEST.json"))
@@ -206,8 +206,8 @@ func newLate(t *testing.T) *world {
 // newCommitStage commits two of what is proposed where two targets are taken: one
 // conflict is decided, the other left open.
 func newCommitStage(t *testing.T) commitStage {
-	c := commitStage{world: newFull(t)}
-	w := c.world
+	c := commitStage{fixture: newFull(t)}
+	w := c.fixture
 	w.crowd(t)
 	c.preview = w.preview(t)
 	same, free, decided := c.preview.item(t, "state/same.txt"), c.preview.item(t, "state/1.txt"), c.preview.item(t, "decided/1.txt")

@@ -76,9 +76,9 @@ func altersNothing(t *testing.T, _ *stage) {
 }
 
 func readsCandidate(t *testing.T, _ *stage) {
-	for name, damage := range map[string]func(w *world) string{
-		"an output":   func(w *world) string { return w.Source("state/1.txt") },
-		"an artifact": func(w *world) string { return filepath.Join(w.runs[0], "TASK_SPEC.json") },
+	for name, damage := range map[string]func(w *fixture) string{
+		"an output":   func(w *fixture) string { return w.Source("state/1.txt") },
+		"an artifact": func(w *fixture) string { return filepath.Join(w.runs[0], "TASK_SPEC.json") },
 	} {
 		w := newFull(t)
 		path := damage(w)
@@ -205,7 +205,7 @@ func requestsApproval(t *testing.T, s *stage) {
 }
 
 func appliesOnlyApproved(t *testing.T, s *stage) {
-	got := s.commit.world.files(t)
+	got := s.commit.fixture.files(t)
 	want := harness.Files{
 		"state/1.txt": "project_state\n", "decided/1.txt": "decisions\n",
 		"state/same.txt": "same\n", "state/taken.txt": "not yours\n",
@@ -223,7 +223,7 @@ func needsPreview(t *testing.T, _ *stage) {
 		t.Error(r)
 	}
 	b := w.preview(t)
-	other := newWorld(t)
+	other := newFixture(t)
 	other.State = filepath.Join(t.TempDir(), "state")
 	harness.Must(t, os.Mkdir(other.State, 0o700))
 	other.refused(t, b.ID, exactly, 4, "APPROVAL_REQUIRED")
@@ -251,7 +251,7 @@ func needsScope(t *testing.T, _ *stage) {
 }
 
 func needsDecisions(t *testing.T, _ *stage) {
-	w := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"a.txt": "a\n"}})
+	w := newFixture(t).forge(t, "run-1", forgery{files: harness.Files{"a.txt": "a\n"}})
 	b := w.preview(t)
 	c := b.conflict(t, "authority_conflict")
 	w.refused(t, b.ID, "Approved: restore item R-001 only.", 4, "APPROVAL_INCOMPLETE")
@@ -319,7 +319,7 @@ func checklistPassed(t *testing.T, s *stage) {
 }
 
 func savepointAtOnce(t *testing.T, s *stage) {
-	all := s.commit.world.savepoints(t)
+	all := s.commit.fixture.savepoints(t)
 	if len(all) != 1 || all[0].Files != 2 {
 		t.Errorf("%+v", all)
 	}

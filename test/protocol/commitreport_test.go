@@ -109,6 +109,6 @@ func newSavepoint(t *testing.T, s *stage) {
 		t.Errorf("%q", lines)
 	}
 	savepointAtOnce(t, s)
-	w := s.commit.world
+	w := s.commit.fixture
 	w.Must(t, "verify", "--project-root", w.root, w.savepoints(t)[0].RunDir)
 }

@@ -29,7 +29,7 @@ var conflictTypes = []struct {
 
 // preferred is a preview of what the operator's own list restricts.
 func preferred(t *testing.T, _ *stage) block {
-	w := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"notes/diary.txt": "dear\n"}}).pin(t, 1)
+	w := newFixture(t).forge(t, "run-1", forgery{files: harness.Files{"notes/diary.txt": "dear\n"}}).pin(t, 1)
 	harness.Must(t, os.Mkdir(filepath.Join(w.State, "restricted.d"), 0o700))
 	harness.Must(t, os.WriteFile(filepath.Join(w.State, "restricted.d/mine"), []byte("diary.txt\n"), 0o600))
 	if b := w.preview(t); has(b.Proposed, "notes/diary.txt") {

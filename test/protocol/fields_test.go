@@ -26,7 +26,7 @@ func fieldChecks() map[string]check {
 		{"Privacy Level", told["privacy_level"], "unknown"},
 	} {
 		all["8.1 field "+f.name] = func(t *testing.T, s *stage) {
-			bare := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"a.txt": "a\n"}}).show(t)
+			bare := newFixture(t).forge(t, "run-1", forgery{files: harness.Files{"a.txt": "a\n"}}).show(t)
 			field(t, s.plain, f.name, f.full)
 			field(t, bare, f.name, f.bare)
 		}

@@ -3,7 +3,6 @@ package protocol
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,13 +10,13 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// newBound is a world in a directory that may be made again: a candidate with two
+// newBound is a fixture in a directory that may be made again: a candidate with two
 // scopes, and a restore root in which something is in the way.
-func newBound(t *testing.T, top string, f forgery) *world {
+func newBound(t *testing.T, top string, f forgery) *fixture {
 	t.Helper()
 	harness.Must(t, os.RemoveAll(top))
 	harness.Must(t, os.Mkdir(top, 0o755))
-	w := worldIn(t, top)
+	w := fixtureIn(t, top)
 	furnish(t, w.root)
 	return w.forge(t, "run-1", f).pin(t, 1)
 }
@@ -41,7 +40,7 @@ func bound() forgery {
 func TestIdentityBinds(t *testing.T) {
 	top := filepath.Join(t.TempDir(), "top")
 	ids := map[string]string{}
-	differs := func(name string, w *world, flags ...string) {
+	differs := func(name string, w *fixture, flags ...string) {
 		t.Helper()
 		id := w.preview(t, flags...).ID
 		if other, known := ids[id]; known {
@@ -66,20 +65,20 @@ func TestIdentityBinds(t *testing.T) {
 		change(&f)
 		differs(name, newBound(t, top, f))
 	}
-	for name, change := range map[string]func(w *world){
-		"a mode bit of the root":       func(w *world) { harness.Must(t, os.Chmod(w.root, 0o754)) },
-		"a mode bit in the root":       func(w *world) { harness.Must(t, os.Chmod(w.root+"/beside/else.txt", 0o600)) },
-		"one more byte in the root":    func(w *world) { put(t, w.root+"/beside/else.txt", "not yours\n\n") },
-		"an empty directory":           func(w *world) { harness.Must(t, os.Mkdir(w.root+"/empty", 0o755)) },
-		"a link in place of a file":    func(w *world) { relink(t, w.root+"/beside/else.txt") },
-		"one that is trusted, too":     func(w *world) { w.pin(t, 2) },
-		"one that is revoked":          func(w *world) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) },
-		"nobody is trusted":            func(w *world) { w.Must(t, "trust", "remove", validator(1)) },
-		"a name that is restricted":    func(w *world) { restrict(t, w, "nothing.here") },
-		"a target that is there now":   func(w *world) { put(t, w.root+"/state/a.txt", "alpha\n") },
-		"a target with the same bytes": func(w *world) { put(t, w.root+"/state/taken.txt", "beta\n") },
-		"a mode bit of a source":       func(w *world) { harness.Must(t, os.Chmod(w.Source("state/a.txt"), 0o600)) },
-		"the time of a source":         func(w *world) { harness.Must(t, os.Chtimes(w.Source("state/a.txt"), day, day.Add(1))) },
+	for name, change := range map[string]func(w *fixture){
+		"a mode bit of the root":       func(w *fixture) { harness.Must(t, os.Chmod(w.root, 0o754)) },
+		"a mode bit of a target":       func(w *fixture) { harness.Must(t, os.Chmod(w.root+"/state/taken.txt", 0o600)) },
+		"one more byte in a target":    func(w *fixture) { put(t, w.root+"/state/taken.txt", "not yours\n\n") },
+		"a mode bit on the way":        func(w *fixture) { harness.Must(t, os.Chmod(w.root+"/state", 0o700)) },
+		"a link in place of a target":  func(w *fixture) { relink(t, w.root+"/state/taken.txt") },
+		"one that is trusted, too":     func(w *fixture) { w.pin(t, 2) },
+		"one that is revoked":          func(w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) },
+		"nobody is trusted":            func(w *fixture) { w.Must(t, "trust", "remove", validator(1)) },
+		"a name that is restricted":    func(w *fixture) { restrict(t, w, "nothing.here") },
+		"a target that is there now":   func(w *fixture) { put(t, w.root+"/state/a.txt", "alpha\n") },
+		"a target with the same bytes": func(w *fixture) { put(t, w.root+"/state/taken.txt", "beta\n") },
+		"a mode bit of a source":       func(w *fixture) { harness.Must(t, os.Chmod(w.Source("state/a.txt"), 0o600)) },
+		"the time of a source":         func(w *fixture) { harness.Must(t, os.Chtimes(w.Source("state/a.txt"), day, day.Add(1))) },
 	} {
 		w := newBound(t, top, bound())
 		change(w)
@@ -106,7 +105,7 @@ func relink(t *testing.T, path string) {
 	harness.Must(t, os.Symlink("not yours", path))
 }
 
-func restrict(t *testing.T, w *world, pattern string) {
+func restrict(t *testing.T, w *fixture, pattern string) {
 	harness.Must(t, os.MkdirAll(filepath.Join(w.State, "restricted.d"), 0o700))
 	harness.Must(t, os.WriteFile(filepath.Join(w.State, "restricted.d/mine"), []byte(pattern+"\n"), 0o600))
 }
@@ -122,9 +121,7 @@ func TestIdentityStays(t *testing.T) {
 	elsewhere := t.TempDir()
 	w.Dir, w.State = filepath.Join(elsewhere, "copy of the project"), filepath.Join(elsewhere, "state")
 	harness.Must(t, os.Mkdir(w.State, 0o700))
-	if out, err := exec.Command("cp", "-a", filepath.Join(top, "project"), w.Dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	harness.CopyAll(t, filepath.Join(top, "project"), w.Dir)
 	w.runs = []string{w.runDir("run-1")}
 	harness.Must(t, os.RemoveAll(filepath.Join(top, "project")))
 	harness.Must(t, os.Rename(w.root, w.root+" of yesterday"))

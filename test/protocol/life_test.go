@@ -38,30 +38,26 @@ func TestUsedByRefusal(t *testing.T) {
 // root stays as it is.
 func TestStale(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(t *testing.T, w *world)
+		change func(t *testing.T, w *fixture)
 		status int
 		code   string
 	}{
-		"a byte of a source":   {func(t *testing.T, w *world) { put(t, w.Source("a"), "A\n") }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
-		"a source is gone":     {func(t *testing.T, w *world) { harness.Must(t, os.Remove(w.Source("a"))) }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
-		"the mode of a source": {func(t *testing.T, w *world) { harness.Must(t, os.Chmod(w.Source("a"), 0o600)) }, 4, "APPROVAL_STALE"},
-		"the time of a source": {func(t *testing.T, w *world) { harness.Must(t, os.Chtimes(w.Source("a"), day, day.Add(1))) }, 4, "APPROVAL_STALE"},
-		"signed again": {func(t *testing.T, w *world) {
+		"a byte of a source":   {func(t *testing.T, w *fixture) { put(t, w.Source("a"), "A\n") }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
+		"a source is gone":     {func(t *testing.T, w *fixture) { harness.Must(t, os.Remove(w.Source("a"))) }, 1, "RESTORE_VERIFY_STRICT_FAILED"},
+		"the mode of a source": {func(t *testing.T, w *fixture) { harness.Must(t, os.Chmod(w.Source("a"), 0o600)) }, 4, "APPROVAL_STALE"},
+		"the time of a source": {func(t *testing.T, w *fixture) { harness.Must(t, os.Chtimes(w.Source("a"), day, day.Add(1))) }, 4, "APPROVAL_STALE"},
+		"signed again": {func(t *testing.T, w *fixture) {
 			w.runs = nil
 			w.forge(t, "run-1", forgery{files: harness.Files{"a": "a\n", "b": "b\n", "c": "c\n", "d": "d\n", "id": "id\n"}})
 		}, 4, "APPROVAL_STALE"},
-		"a target":              {func(t *testing.T, w *world) { put(t, w.root+"/a", "a\n") }, 4, "APPROVAL_STALE"},
-		"a file elsewhere":      {func(t *testing.T, w *world) { put(t, w.root+"/else/where", "") }, 4, "APPROVAL_STALE"},
-		"a file came and went":  {comeAndGo, 4, "APPROVAL_STALE"},
-		"the mode of the root":  {func(t *testing.T, w *world) { harness.Must(t, os.Chmod(w.root, 0o700)) }, 4, "APPROVAL_STALE"},
-		"the root is another":   {func(t *testing.T, w *world) { another(t, w) }, 4, "APPROVAL_STALE"},
-		"the same bytes again":  {func(t *testing.T, w *world) { put(t, w.root+"/keep", "kept\n") }, 4, "APPROVAL_STALE"},
-		"other bytes":           {func(t *testing.T, w *world) { put(t, w.root+"/keep", "KEPT\n") }, 4, "APPROVAL_STALE"},
-		"trust in somebody":     {func(t *testing.T, w *world) { w.pin(t, 2) }, 4, "APPROVAL_STALE"},
-		"trust in nobody":       {func(t *testing.T, w *world) { w.Must(t, "trust", "remove", validator(1)) }, 4, "APPROVAL_STALE"},
-		"somebody is revoked":   {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) }, 4, "APPROVAL_STALE"},
-		"the signer is revoked": {func(t *testing.T, w *world) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(1)) }, 5, "VALIDATOR_REVOKED"},
-		"restricted names":      {func(t *testing.T, w *world) { restrict(t, w, "b") }, 4, "APPROVAL_STALE"},
+		"a target":              {func(t *testing.T, w *fixture) { put(t, w.root+"/a", "a\n") }, 4, "APPROVAL_STALE"},
+		"the mode of the root":  {func(t *testing.T, w *fixture) { harness.Must(t, os.Chmod(w.root, 0o700)) }, 4, "APPROVAL_STALE"},
+		"the root is another":   {func(t *testing.T, w *fixture) { another(t, w) }, 4, "APPROVAL_STALE"},
+		"trust in somebody":     {func(t *testing.T, w *fixture) { w.pin(t, 2) }, 4, "APPROVAL_STALE"},
+		"trust in nobody":       {func(t *testing.T, w *fixture) { w.Must(t, "trust", "remove", validator(1)) }, 4, "APPROVAL_STALE"},
+		"somebody is revoked":   {func(t *testing.T, w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) }, 4, "APPROVAL_STALE"},
+		"the signer is revoked": {func(t *testing.T, w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(1)) }, 5, "VALIDATOR_REVOKED"},
+		"restricted names":      {func(t *testing.T, w *fixture) { restrict(t, w, "b") }, 4, "APPROVAL_STALE"},
 		"the active savepoint":  {anotherSavepoint, 4, "APPROVAL_STALE"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,20 +81,56 @@ func TestStale(t *testing.T) {
 	}
 }
 
-func comeAndGo(t *testing.T, w *world) {
-	put(t, w.root+"/x", "")
-	harness.Must(t, os.Remove(w.root+"/x"))
+// TestNotStale: an approval binds only the targets and the directories that lead there. Whatever else
+// happens in the root, the commit does what was approved, and leaves the rest as it is.
+func TestNotStale(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, w *fixture){
+		"a file elsewhere": func(t *testing.T, w *fixture) { put(t, w.root+"/else/where", "") },
+		"a file came and went": func(t *testing.T, w *fixture) {
+			put(t, w.root+"/x", "")
+			harness.Must(t, os.Remove(w.root+"/x"))
+		},
+		"the same bytes again": func(t *testing.T, w *fixture) { put(t, w.root+"/keep", "kept\n") },
+		"other bytes":          func(t *testing.T, w *fixture) { put(t, w.root+"/keep", "KEPT\n") },
+		"another mode":         func(t *testing.T, w *fixture) { harness.Must(t, os.Chmod(w.root+"/keep", 0o600)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFour(t)
+			put(t, w.root+"/keep", "kept\n")
+			b := w.preview(t)
+			change(t, w)
+			rest := harness.MustTake(t, w.root)
+			if again := w.preview(t); again.ID != b.ID {
+				t.Error("it is another preview")
+			}
+			if r := w.commit(t, b.ID, exactly); r.Status != 0 {
+				t.Fatal(r)
+			}
+			after := harness.MustTake(t, w.root)
+			for _, name := range []string{"a", "b", "c", "d", "RESTORE_MANIFEST.json", "RESTORE_REPORT.json"} {
+				if _, there := after[name]; !there {
+					t.Errorf("%q was not restored", name)
+				}
+				delete(after, name)
+			}
+			delete(after, ".")
+			delete(rest, ".") // its times are others
+			if diff := harness.Diff(rest, after); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 // another puts a copy in the place of the root.
-func another(t *testing.T, w *world) {
+func another(t *testing.T, w *fixture) {
 	harness.Must(t, os.Rename(w.root, w.root+" before"))
 	harness.Must(t, os.Mkdir(w.root, 0o755))
 	put(t, w.root+"/keep", "kept\n")
 }
 
 // anotherSavepoint commits another candidate there, and takes away what that did.
-func anotherSavepoint(t *testing.T, w *world) {
+func anotherSavepoint(t *testing.T, w *fixture) {
 	other := *w
 	other.runs = nil
 	other.forge(t, "run-2", forgery{files: harness.Files{"z": "z\n"}})
@@ -109,7 +141,7 @@ func anotherSavepoint(t *testing.T, w *world) {
 }
 
 // moves matches the renames that put files in their place beneath the root.
-func moves(w *world) func(sysfault.Call) bool {
+func moves(w *fixture) func(sysfault.Call) bool {
 	return func(c sysfault.Call) bool {
 		return c.Name == "renameat2" && strings.HasPrefix(c.To, w.root+"/") && !strings.Contains(c.To, "/.spectrum06_")
 	}
@@ -133,7 +165,7 @@ func TestVoidAfterFailure(t *testing.T) {
 
 // void: none of the previews is good any more, of which the first was used, there is no
 // savepoint, and what is shown again is good.
-func (w *world) void(t *testing.T, previews ...block) {
+func (w *fixture) void(t *testing.T, previews ...block) {
 	t.Helper()
 	w.refused(t, previews[0].ID, exactly, 4, "APPROVAL_USED")
 	for _, b := range previews[1:] {
@@ -194,7 +226,6 @@ func TestOwnState(t *testing.T) {
 		t.Errorf("%s, then %s", b.ID, there.ID)
 	}
 	w.committed(t, exactly)
-	w.clear(t)
 	w.State = mine
 	w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
 }

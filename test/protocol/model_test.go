@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"github.com/spectrumfs/spectrum/test/sysfault"
+	"golang.org/x/sys/unix"
 )
 
 // TestModel plays random commands against the program and against a model that
@@ -32,7 +33,7 @@ func TestLongModel(t *testing.T) {
 type model struct {
 	t     *testing.T
 	r     *rand.Rand
-	w     *world // that of the sources
+	w     *fixture // that of the sources
 	roots [2]*rootModel
 	hosts [2]*hostModel
 	cands []*candidate
@@ -44,7 +45,6 @@ type model struct {
 
 type rootModel struct {
 	path    string
-	version int          // of what is in it
 	tree    harness.Tree // after the last command
 	unsure  int          // how many commits were killed there
 	pending *killedCommit
@@ -85,12 +85,13 @@ type sourceModel struct {
 
 type previewModel struct {
 	block
-	cand, root, host  int
-	sources           string
-	trust             string
-	version, attempts int
-	unsure            int
-	used              bool
+	cand, root, host int
+	sources          string
+	trust            string
+	bound            string // what stood at the names of the plan
+	attempts         int
+	unsure           int
+	used             bool
 }
 
 func play(t *testing.T, random *rand.Rand, steps int) {
@@ -107,7 +108,7 @@ func play(t *testing.T, random *rand.Rand, steps int) {
 
 func newModel(t *testing.T, random *rand.Rand) *model {
 	top := t.TempDir()
-	m := &model{t: t, r: random, w: worldIn(t, top), files: map[string]*sourceModel{}, tally: map[string]int{}}
+	m := &model{t: t, r: random, w: fixtureIn(t, top), files: map[string]*sourceModel{}, tally: map[string]int{}}
 	for n := range m.roots {
 		m.roots[n] = &rootModel{path: filepath.Join(top, fmt.Sprint("root ", n))}
 		m.hosts[n] = &hostModel{
@@ -117,7 +118,7 @@ func newModel(t *testing.T, random *rand.Rand) *model {
 		harness.Must(t, os.Mkdir(m.hosts[n].state, 0o700))
 		put(t, m.roots[n].path+"/state/foreign.txt", "not yours\n")
 		m.roots[n].tree = m.take(n)
-		host := &world{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[n].state}}
+		host := &fixture{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[n].state}}
 		t.Cleanup(func() { host.CheckAudit(t) })
 	}
 	scopes := map[string]any{"restore_scopes": map[string]any{"decided/**": "decisions", "vault/**": "restricted_context"}}
@@ -267,8 +268,9 @@ func (m *model) previewOf(cand, root, host int, flags []string) {
 	sources, _ := m.sources(c)
 	p := &previewModel{
 		block: parse(m.t, r.Stdout), cand: cand, root: root, host: host, sources: sources,
-		version: m.roots[root].version, trust: h.trusts(), attempts: h.attempts[root], unsure: m.roots[root].unsure,
+		trust: h.trusts(), attempts: h.attempts[root], unsure: m.roots[root].unsure,
 	}
+	p.bound = m.bound(p)
 	if held := strings.Contains(r.Stderr, "quarantined"); held != h.held[p.Source] {
 		m.t.Errorf("held is %v: %v", h.held[p.Source], r)
 	}
@@ -282,6 +284,41 @@ func (m *model) previewOf(cand, root, host int, flags []string) {
 		}
 		m.previewOf(cand, root, host, append(flags, "--decide", c.ID+"="+verdicts[m.r.IntN(len(verdicts))]))
 	}
+}
+
+// bound is what an approval of a preview binds in its root: what stands at the names of the plan, and
+// the directories that lead there.
+func (m *model) bound(p *previewModel) string {
+	m.t.Helper()
+	names := map[string]bool{".": true}
+	add := func(name string) {
+		for ; name != "."; name = filepath.Dir(name) {
+			names[name] = true
+		}
+	}
+	for _, i := range slices.Concat(p.Proposed, p.Reference, p.Unwanted) {
+		add(i.Path)
+		dir := "."
+		if m.cands[p.cand].chain {
+			dir, _, _ = strings.Cut(i.Path, "/")
+		}
+		add(filepath.Join(dir, "RESTORE_MANIFEST.json"))
+		add(filepath.Join(dir, "RESTORE_REPORT.json"))
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		var st unix.Stat_t
+		err := unix.Lstat(filepath.Join(m.roots[p.root].path, name), &st)
+		switch {
+		case err != nil:
+			fmt.Fprintln(&b, name, "absent")
+		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			fmt.Fprintln(&b, name, st.Mode, st.Ino)
+		default:
+			fmt.Fprintln(&b, name, st.Mode, st.Ino, st.Size, st.Mtim, st.Ctim)
+		}
+	}
+	return b.String()
 }
 
 func (m *model) editTrust() {
@@ -377,10 +414,9 @@ func (m *model) touchRoot() {
 	case k == 1 && len(files) > 0:
 		harness.Must(m.t, os.Remove(filepath.Join(root.path, files[m.r.IntN(len(files))])))
 	default:
-		(&world{root: root.path}).clear(m.t)
+		(&fixture{root: root.path}).clear(m.t)
 	}
 	root.tree = m.take(n)
-	root.version++
 	m.told = append(m.told, fmt.Sprintf("root %d is touched", n))
 }
 

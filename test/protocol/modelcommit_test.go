@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/test/harness"
@@ -15,6 +16,7 @@ import (
 type said struct {
 	text   string
 	vague  bool
+	slip   bool // it approves but for its form
 	unfit  bool
 	wanted []item
 }
@@ -23,8 +25,11 @@ type said struct {
 func (m *model) say(p *previewModel) said {
 	switch n := m.r.IntN(12); {
 	case n == 0:
-		vague := []string{"Looks good.", "Sure.", "approved", "Approved: restore everything.", strings.ToLower(exactly), "Approved: restore item R-1 only."}
+		vague := []string{"Looks good.", "Sure.", "approved", "Approved: restore everything.", "Approved: restore item R-1 only."}
 		return said{text: vague[m.r.IntN(len(vague))], vague: true}
+	case n == 1 && m.r.IntN(2) == 0:
+		slips := []string{strings.ToLower(exactly), strings.TrimSuffix(exactly, "."), strconv.Quote(exactly)}
+		return said{text: slips[m.r.IntN(len(slips))], slip: true}
 	case n == 1:
 		return said{text: "Approved: restore item R-099 only.", unfit: true}
 	case n < 6 || len(p.Proposed) == 0:
@@ -102,19 +107,22 @@ func (m *model) sayDecisions(p *previewModel, s said) said {
 
 // forecast is what the commit of a preview must end with.
 func (m *model) forecast(p *previewModel, s said) (status int, why string) {
-	h, root := m.hosts[p.host], m.roots[p.root]
+	h := m.hosts[p.host]
 	if p.used {
 		return 4, "used"
 	}
 	if s.vague {
 		return 4, "vague"
 	}
+	if s.slip {
+		return 4, "a slip of form"
+	}
 	if status, why = m.refusal(p.cand, p.root, p.host); status != 0 {
 		return status, why
 	}
 	sources, _ := m.sources(m.cands[p.cand])
 	switch {
-	case sources != p.sources, root.version != p.version, h.trusts() != p.trust, h.attempts[p.root] != p.attempts:
+	case sources != p.sources, m.bound(p) != p.bound, h.trusts() != p.trust, h.attempts[p.root] != p.attempts:
 		return 4, "stale"
 	case s.unfit:
 		return 4, "unfit"
@@ -150,7 +158,7 @@ func (m *model) commit(kill bool) {
 	status, why := m.forecast(p, s)
 	var plan *sysfault.Plan
 	if kill {
-		plan = &sysfault.Plan{N: 1 + m.r.IntN(130), Match: changing(&world{Project: &harness.Project{State: h.state}, root: root.path}), Kill: true}
+		plan = &sysfault.Plan{N: 1 + m.r.IntN(130), Match: changing(&fixture{Project: &harness.Project{State: h.state}, root: root.path}), Kill: true}
 	}
 	before := root.tree
 	r := m.run(p.host, plan, "commit", "--json", "--preview", p.ID, "--approve", s.text)
@@ -166,6 +174,9 @@ func (m *model) commit(kill bool) {
 	m.wants(r, why, allowed...)
 	if s.vague {
 		m.vague(p, r)
+	}
+	if s.slip && r.Answer.Code != "APPROVAL_UNFIT" && r.Answer.Code != "APPROVAL_USED" { // it holds nothing
+		m.t.Error(r)
 	}
 	if why == "a target exists" && r.Status == 1 || r.Status == 0 {
 		p.used = true
@@ -211,7 +222,6 @@ func (m *model) done(p *previewModel, wanted []item, before harness.Tree) {
 	root.tree = m.take(p.root)
 	m.approved(p, wanted, before, root.tree)
 	m.unchanged(harness.Reply{Args: []string{"the other root"}})
-	root.version++
 	h.attempts[p.root]++
 	h.savepoints[p.root]++
 	m.counted(p.host, p.root)
@@ -255,7 +265,7 @@ func (m *model) approved(p *previewModel, wanted []item, before, after harness.T
 // counted wants the savepoints to be as many as the commits.
 func (m *model) counted(host, root int) {
 	m.t.Helper()
-	w := &world{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[host].state}, root: m.roots[root].path}
+	w := &fixture{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[host].state}, root: m.roots[root].path}
 	if all := w.savepoints(m.t); len(all) != m.hosts[host].savepoints[root] {
 		m.t.Errorf("%d savepoints, want %d", len(all), m.hosts[host].savepoints[root])
 	}
@@ -287,7 +297,6 @@ func (m *model) afterKill(root *rootModel) {
 		return
 	}
 	m.tally["killed: after"]++
-	root.version++
 	m.hosts[k.host].attempts[n]++
 	if k.items == nil {
 		m.t.Errorf("a commit that must have been refused has changed the root:\n%s", harness.Diff(k.before, root.tree))

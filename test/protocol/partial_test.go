@@ -14,7 +14,7 @@ import (
 
 // derived are the run directories in the state directory that name what they are
 // derived from.
-func (w *world) derived(t *testing.T) (dirs []string, froms []map[string]any) {
+func (w *fixture) derived(t *testing.T) (dirs []string, froms []map[string]any) {
 	t.Helper()
 	harness.Must(t, filepath.WalkDir(w.State, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.Name() != forge.TaskSpec {
@@ -41,7 +41,7 @@ type rootOf struct {
 	Chain   string   `json:"chain_root"`
 }
 
-func (w *world) verify(t *testing.T, args ...string) (r rootOf) {
+func (w *fixture) verify(t *testing.T, args ...string) (r rootOf) {
 	t.Helper()
 	reply := w.Must(t, append([]string{"verify", "--json", "--project-root", w.Dir}, args...)...)
 	harness.Must(t, json.Unmarshal([]byte(reply.Stdout), &r))
@@ -49,7 +49,7 @@ func (w *world) verify(t *testing.T, args ...string) (r rootOf) {
 }
 
 // reportAt is a result artifact.
-func (w *world) reportAt(t *testing.T, dir string) (r struct {
+func (w *fixture) reportAt(t *testing.T, dir string) (r struct {
 	Bundles []string `json:"bundle_roots"`
 	Chain   *string  `json:"chain_root"`
 	Files   int      `json:"restored_files_count"`
@@ -62,7 +62,7 @@ func (w *world) reportAt(t *testing.T, dir string) (r struct {
 }
 
 // manifestAt are the paths of a manifest.
-func (w *world) manifestAt(t *testing.T, dir string) (paths []string) {
+func (w *fixture) manifestAt(t *testing.T, dir string) (paths []string) {
 	t.Helper()
 	var m struct {
 		Entries []struct {
@@ -116,7 +116,7 @@ func derivedFrom(t *testing.T, from map[string]any, root, preview, statement str
 
 // savepointFits: the newest savepoint is over so many files, names both
 // candidates, and verifies as any run does.
-func (w *world) savepointFits(t *testing.T, source, restored string, files int) {
+func (w *fixture) savepointFits(t *testing.T, source, restored string, files int) {
 	t.Helper()
 	all := w.savepoints(t)
 	last := all[len(all)-1]
@@ -129,8 +129,8 @@ func (w *world) savepointFits(t *testing.T, source, restored string, files int) 
 }
 
 // newThree is a chain of three runs with two files each.
-func newThree(t *testing.T) *world {
-	w := newWorld(t).pin(t, 1)
+func newThree(t *testing.T) *fixture {
+	w := newFixture(t).pin(t, 1)
 	for n := 1; n <= 3; n++ {
 		w.forge(t, fmt.Sprintf("run-%d", n), forgery{
 			files:     harness.Files{fmt.Sprintf("out/%d.txt", n): fmt.Sprintf("%d\n", n), fmt.Sprintf("more/%d.txt", n): fmt.Sprintf("more %d\n", n)},
@@ -183,7 +183,7 @@ func TestPartialChain(t *testing.T) {
 }
 
 // canonical is the statement as the newest savepoint has it.
-func (w *world) canonical(t *testing.T) string {
+func (w *fixture) canonical(t *testing.T) string {
 	t.Helper()
 	o, _ := w.latest(t)
 	return o.Statement

@@ -67,7 +67,7 @@ func verifiedAgain(t *testing.T, _ *stage) {
 }
 
 func riskStops(t *testing.T, _ *stage) {
-	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=deprecated")
+	w := newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=deprecated")
 	b := w.preview(t)
 	w.refused(t, b.ID, exactly, 5, "CANDIDATE_QUARANTINED")
 }

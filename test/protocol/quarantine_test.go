@@ -27,7 +27,7 @@ func quarantineChecks() map[string]check {
 }
 
 // held is what the list says of a candidate: the rules that hold it.
-func (w *world) held(t testing.TB, source string) (rules []string) {
+func (w *fixture) held(t testing.TB, source string) (rules []string) {
 	t.Helper()
 	var answer struct {
 		Candidates []struct {
@@ -51,7 +51,7 @@ func (w *world) held(t testing.TB, source string) (rules []string) {
 
 // holds: a rule, and no other, holds the candidate. The preview says so and
 // ends with 0, the commit ends with 5, and a release frees it.
-func holds(t *testing.T, w *world, rule string, flags ...string) block {
+func holds(t *testing.T, w *fixture, rule string, flags ...string) block {
 	t.Helper()
 	s := w.show(t, flags...)
 	if !slices.Equal(s.rules(), []string{rule}) || !slices.Equal(w.held(t, s.Source), []string{rule}) {
@@ -69,7 +69,7 @@ func holds(t *testing.T, w *world, rule string, flags ...string) block {
 }
 
 // free: nothing holds the candidate.
-func free(t *testing.T, w *world, flags ...string) {
+func free(t *testing.T, w *fixture, flags ...string) {
 	t.Helper()
 	b := w.preview(t, flags...)
 	if len(b.Quarantine) > 0 || len(w.held(t, b.Source)) > 0 {
@@ -91,10 +91,10 @@ func impact(scope string) forgery {
 
 func unknownSource(t *testing.T, _ *stage) {
 	for _, scope := range []string{"same_agent_identity_layer", "operator_context", "source_of_truth_hierarchy", "constraints"} {
-		holds(t, newWorld(t).forge(t, "run-1", impact(scope)), "source_unknown_high_impact")
-		free(t, newWorld(t).forge(t, "run-1", impact(scope)).pin(t, 1))
+		holds(t, newFixture(t).forge(t, "run-1", impact(scope)), "source_unknown_high_impact")
+		free(t, newFixture(t).forge(t, "run-1", impact(scope)).pin(t, 1))
 	}
-	free(t, newWorld(t).forge(t, "run-1", impact("decisions")))
+	free(t, newFixture(t).forge(t, "run-1", impact("decisions")))
 }
 
 func foreignIdentity(t *testing.T, _ *stage) {
@@ -106,8 +106,8 @@ func foreignIdentity(t *testing.T, _ *stage) {
 }
 
 func withoutNeed(t *testing.T, _ *stage) {
-	secret := func(declared any) *world {
-		return newWorld(t).pin(t, 1).forge(t, "run-1", forgery{
+	secret := func(declared any) *fixture {
+		return newFixture(t).pin(t, 1).forge(t, "run-1", forgery{
 			files: harness.Files{"a": "a\n", "etc/secrets.json": "{}\n"}, constraints: map[string]any{"restore_scopes": declared},
 		})
 	}
@@ -122,7 +122,7 @@ func withoutNeed(t *testing.T, _ *stage) {
 // againstInstructions: whom the operator trusts is his instruction. What goes
 // against it is not even previewed, so there is nothing to approve.
 func againstInstructions(t *testing.T, _ *stage) {
-	w := newWorld(t).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}})
+	w := newFixture(t).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}})
 	b := w.preview(t)
 	before := w.tree(t)
 	w.pin(t, 2)
@@ -149,7 +149,7 @@ func contradiction(t *testing.T, _ *stage) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := forgery{files: harness.Files{"a": "a\n"}, constraints: constraints}
-			w := newWorld(t).pin(t, 1)
+			w := newFixture(t).pin(t, 1)
 			holds(t, w.forge(t, "run-1", f), "machine_readable_contradiction")
 		})
 	}
@@ -157,7 +157,7 @@ func contradiction(t *testing.T, _ *stage) {
 	for name, scopes := range map[string]any{
 		"no scope of the law": map[string]any{"a": "everything"}, "a scope that is no text": map[string]any{"a": 1}, "scopes that are a list": []any{"decisions"},
 	} {
-		w := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: map[string]any{"restore_scopes": scopes}})
+		w := newFixture(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: map[string]any{"restore_scopes": scopes}})
 		s := w.show(t)
 		if !slices.Equal(s.rules(), []string{"machine_readable_contradiction"}) || len(s.Proposed) != 0 {
 			t.Errorf("%s: %q, proposed %+v", name, s.rules(), s.Proposed)
@@ -167,7 +167,7 @@ func contradiction(t *testing.T, _ *stage) {
 		w.refused(t, s.ID, exactly, 4, "APPROVAL_UNFIT")
 	}
 	// Constraints of another form may declare what nobody can read (D22).
-	s := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: []any{}}).show(t)
+	s := newFixture(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: []any{}}).show(t)
 	if !slices.Equal(s.rules(), []string{"machine_readable_contradiction"}) || len(s.Proposed) != 0 {
 		t.Errorf("constraints that are a list: %q, proposed %+v", s.rules(), s.Proposed)
 	}
@@ -175,32 +175,32 @@ func contradiction(t *testing.T, _ *stage) {
 
 func artifactStatus(t *testing.T, _ *stage) {
 	for _, status := range []string{"deprecated", "quarantined", "rejected"} {
-		w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status="+status)
+		w := newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status="+status)
 		if b := holds(t, w, "artifact_status"); !strings.Contains(fmt.Sprint(b.Quarantine), status) {
 			t.Errorf("%+v", b.Quarantine)
 		}
 	}
-	free(t, newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=active"))
+	free(t, newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=active"))
 }
 
 // unresolvedAuthority: two validators, and sources of truth of both. One project
 // holds one file of a name, so both can only say the same of it.
 func unresolvedAuthority(t *testing.T, _ *stage) {
-	two := func(w *world, second string, key byte) *world {
+	two := func(w *fixture, second string, key byte) *fixture {
 		truth := map[string]any{"restore_scopes": map[string]any{"truth.md": "source_of_truth_hierarchy"}}
 		w.forge(t, "run-1", forgery{files: harness.Files{"truth.md": "one\n"}, constraints: truth, completed: "2026-01-01T00:00:00Z"})
 		return w.forge(t, "run-2", forgery{files: harness.Files{"truth.md": second}, constraints: truth, completed: "2026-01-02T00:00:00Z", key: key})
 	}
-	w := two(newWorld(t), "another\n", 2)
+	w := two(newFixture(t), "another\n", 2)
 	if r := w.ask(t); r.Status != 1 || r.Answer.Code != "RESTORE_VERIFY_STRICT_FAILED" {
 		t.Error(r)
 	}
-	w = two(newWorld(t), "one\n", 2)
+	w = two(newFixture(t), "one\n", 2)
 	shown := w.show(t)
 	if got := shown.rules(); !slices.Equal(got, []string{"source_unknown_high_impact", "source_unknown_high_impact", "unresolved_authority"}) {
 		t.Errorf("%q", got)
 	}
-	free(t, two(newWorld(t).pin(t, 1).pin(t, 2), "one\n", 2))
+	free(t, two(newFixture(t).pin(t, 1).pin(t, 2), "one\n", 2))
 }
 
 func vagueOrAbsent(t *testing.T, _ *stage) {
@@ -228,7 +228,7 @@ func vagueOrAbsent(t *testing.T, _ *stage) {
 // marksOnly: quarantine changes nothing of the candidate, and a release says why
 // in the audit log.
 func marksOnly(t *testing.T, _ *stage) {
-	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
+	w := newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
 	before := harness.MustTake(t, w.Dir)
 	b := holds(t, w, "artifact_status")
 	after := harness.MustTake(t, w.Dir)

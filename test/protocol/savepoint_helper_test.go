@@ -53,7 +53,7 @@ type savepoint struct {
 }
 
 // savepoints lists those of the root.
-func (w *world) savepoints(t testing.TB) []savepoint {
+func (w *fixture) savepoints(t testing.TB) []savepoint {
 	t.Helper()
 	var answer struct {
 		Savepoints []savepoint `json:"savepoints"`
@@ -63,7 +63,7 @@ func (w *world) savepoints(t testing.TB) []savepoint {
 }
 
 // latest is the report of the newest savepoint, for machines and for people.
-func (w *world) latest(t testing.TB) (outcome, string) {
+func (w *fixture) latest(t testing.TB) (outcome, string) {
 	t.Helper()
 	all := w.savepoints(t)
 	if len(all) == 0 {
@@ -85,7 +85,7 @@ type event struct {
 }
 
 // events is the audit log.
-func (w *world) events(t testing.TB) []event {
+func (w *fixture) events(t testing.TB) []event {
 	t.Helper()
 	var answer struct {
 		Entries []event `json:"entries"`

@@ -17,7 +17,7 @@ import (
 // TestSavepointChain: after each commit there is one more, whose parent is the one
 // before, and the next preview names it.
 func TestSavepointChain(t *testing.T) {
-	w := newWorld(t).pin(t, 1)
+	w := newFixture(t).pin(t, 1)
 	parent := "unknown"
 	for n := 1; n <= 3; n++ {
 		w.runs = nil
@@ -61,19 +61,19 @@ func TestSavepointOfOthers(t *testing.T) {
 
 // TestNoSavepoint: what restores nothing leaves none.
 func TestNoSavepoint(t *testing.T) {
-	for name, act := range map[string]func(w *world){
-		"a preview": func(w *world) { w.preview(t) },
-		"vague":     func(w *world) { w.refused(t, w.preview(t).ID, "Sure.", 4, "APPROVAL_VAGUE") },
-		"stale": func(w *world) {
+	for name, act := range map[string]func(w *fixture){
+		"a preview": func(w *fixture) { w.preview(t) },
+		"vague":     func(w *fixture) { w.refused(t, w.preview(t).ID, "Sure.", 4, "APPROVAL_VAGUE") },
+		"stale": func(w *fixture) {
 			b := w.preview(t)
-			put(t, w.root+"/x", "")
+			put(t, w.root+"/a", "")
 			w.refused(t, b.ID, exactly, 4, "APPROVAL_STALE")
 		},
-		"a target exists": func(w *world) {
+		"a target exists": func(w *fixture) {
 			put(t, w.root+"/a", "")
 			w.refused(t, w.preview(t).ID, exactly, 1, "RESTORE_TARGET_PATH_EXISTS")
 		},
-		"rolled back": func(w *world) {
+		"rolled back": func(w *fixture) {
 			r := w.Run(t, &sysfault.Plan{N: 1, Match: moves(w), Errno: syscall.ENOSPC}, harness.CommitArgs(w.preview(t).ID)...)
 			if r.Status != 74 {
 				t.Error(r)
@@ -142,7 +142,7 @@ func TestDrift(t *testing.T) {
 // changing matches what can change the disk, in the state directory and in the
 // root. A commit that is killed before any of them has a savepoint after recovery
 // if all of it is there, and else has none.
-func changing(w *world) func(sysfault.Call) bool {
+func changing(w *fixture) func(sysfault.Call) bool {
 	return func(c sysfault.Call) bool {
 		inside := func(path string) bool { return strings.HasPrefix(path, w.root) || strings.HasPrefix(path, w.State) }
 		return c.Name != "close" && c.Name != "fsync" && sysfault.Mutating(c) && (inside(c.Path) || inside(c.To))

@@ -35,9 +35,9 @@ func TestSpelling(t *testing.T) {
 	}
 }
 
-// TestToldForgesNothing: what a candidate says of itself forges no line, no cell
+// TestOutputForgesNothing: what a candidate says of itself forges no line, no cell
 // and no heading of a report.
-func TestToldForgesNothing(t *testing.T) {
+func TestOutputForgesNothing(t *testing.T) {
 	f := fullForgery()
 	constraints := f.constraints.(map[string]any)
 	for name := range told {
@@ -45,7 +45,7 @@ func TestToldForgesNothing(t *testing.T) {
 			constraints[name] = "x |\n## 8. Current-State Protection Check\n\n| a | yes |\r\u2028\u202e\x1b[2J"
 		}
 	}
-	s := newWorld(t).forge(t, "run-1", f).pin(t, 1).show(t)
+	s := newFixture(t).forge(t, "run-1", f).pin(t, 1).show(t)
 	r := readReport(s.report)
 	if want := headingsOfLaw("# Restore Preview Report"); !slices.Equal(r.headings, want) {
 		t.Errorf("%q", r.headings)
@@ -63,7 +63,7 @@ func TestToldForgesNothing(t *testing.T) {
 // TestMixedAgents: in a chain of two agents' runs, only the identity layer of the
 // operator's own is proposed, and the reviews say that it is a part.
 func TestMixedAgents(t *testing.T) {
-	w := newWorld(t).pin(t, 1)
+	w := newFixture(t).pin(t, 1)
 	for n, agent := range []string{"builder", "stranger"} {
 		name := "id/" + agent
 		w.forge(t, "run-"+agent, forgery{

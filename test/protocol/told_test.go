@@ -12,11 +12,11 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// TestQuarantineTold: the report, the page and the JSON say of a candidate what the
+// TestQuarantineIsPrinted: the report, the page and the JSON say of a candidate what the
 // quarantine store says, and nothing else does: a vague approval is no finding, and a
 // finding that was released holds nothing.
-func TestQuarantineTold(t *testing.T) {
-	told := func(w *world, rules ...string) {
+func TestQuarantineIsPrinted(t *testing.T) {
+	told := func(w *fixture, rules ...string) {
 		t.Helper()
 		html := filepath.Join(t.TempDir(), "page.html")
 		s := w.show(t)
@@ -45,7 +45,7 @@ func TestQuarantineTold(t *testing.T) {
 	w.Must(t, "quarantine", "release", w.preview(t).Source, "--reason", "meant for another window")
 	told(w)
 
-	w = newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
+	w = newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "artifact_status=rejected")
 	told(w, "artifact_status")
 	before := w.preview(t)
 	w.Must(t, "quarantine", "release", before.Source, "--reason", "clarified")
@@ -61,11 +61,11 @@ func TestQuarantineTold(t *testing.T) {
 // flagged, and the commit of such a candidate does not hide that another one is stale.
 func TestDates(t *testing.T) {
 	questions := map[string]any{"restore_scopes": map[string]any{"q": "open_questions"}}
-	at := func(w *world, completed string) *world {
+	at := func(w *fixture, completed string) *fixture {
 		w.runs = nil
 		return w.forge(t, "run-"+strings.Trim(completed, "-:Z"), forgery{files: harness.Files{"a": completed, "q": "?"}, constraints: questions, completed: completed})
 	}
-	flagged := func(w *world, risk string, proposed bool) block {
+	flagged := func(w *fixture, risk string, proposed bool) block {
 		t.Helper()
 		s := w.show(t)
 		if got := s.conflict(t, "stale_context_risk"); !strings.Contains(got.Claim+got.Risk, risk) {
@@ -76,16 +76,16 @@ func TestDates(t *testing.T) {
 		}
 		return s.block
 	}
-	w := at(newWorld(t), "yesterday")
+	w := at(newFixture(t), "yesterday")
 	if s := w.show(t); !strings.Contains(s.report, "| Date | unknown |") {
 		t.Errorf("the date is not unknown:\n%s", s.report)
 	}
-	w = at(newWorld(t).pin(t, 1), "2026-03-01T00:00:00Z")
+	w = at(newFixture(t).pin(t, 1), "2026-03-01T00:00:00Z")
 	w.committed(t, exactly)
 	for _, completed := range []string{"yesterday", "2999-01-01T00:00:00Z"} {
 		w.clear(t)
 		at(w, completed)
-		b := flagged(w, "not known", false)
+		b := flagged(w, "it is unknown", false)
 		if completed != "yesterday" && !strings.Contains(b.conflict(t, "timing_conflict").Claim, "in the future") {
 			t.Errorf("%+v", b.Conflicts)
 		}
@@ -98,7 +98,7 @@ func TestDates(t *testing.T) {
 
 // TestUnknown: what nobody has declared is unknown, and in section 13 null, and never no.
 func TestUnknown(t *testing.T) {
-	s := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}).show(t)
+	s := newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}).show(t)
 	for _, member := range []string{"identity_review.same_agent_candidate", "identity_review.identity_layer_present", "privacy_review.restricted_context_present"} {
 		if got := s.at(t, member); got != nil {
 			t.Errorf("%s is %v", member, got)
@@ -109,7 +109,7 @@ func TestUnknown(t *testing.T) {
 			t.Errorf("no %q", line)
 		}
 	}
-	declared := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a"}, constraints: map[string]any{
+	declared := newFixture(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a"}, constraints: map[string]any{
 		"agent_id": "builder", "restore_scopes": map[string]any{"a": "decisions"},
 	}}).show(t, "--agent", "other")
 	for _, member := range []string{"identity_review.same_agent_candidate", "identity_review.identity_layer_present", "privacy_review.restricted_context_present"} {
@@ -126,7 +126,7 @@ func TestUnknown(t *testing.T) {
 // that cannot be seen are no difference.
 func TestStatusSpelling(t *testing.T) {
 	for _, status := range []string{"Deprecated", "DEPRECATED ", " rejected", "quaran\u200btined", "de\u00adprecated", "\ufeffRejected\u00a0"} {
-		w := newWorld(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: map[string]any{"artifact_status": status}})
+		w := newFixture(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: map[string]any{"artifact_status": status}})
 		if s := w.show(t); !slices.Equal(s.rules(), []string{"artifact_status"}) {
 			t.Errorf("%q: held for %q", status, s.rules())
 		}
@@ -137,7 +137,7 @@ func TestStatusSpelling(t *testing.T) {
 // chain too, and says that nothing else was changed.
 func TestCommitReportIsTrue(t *testing.T) {
 	for _, runs := range []int{1, 2} {
-		w := newWorld(t)
+		w := newFixture(t)
 		for n := range runs {
 			w.forge(t, []string{"run-1", "run-2"}[n], forgery{files: harness.Files{[]string{"a/x", "b/y"}[n]: "text\n"}, completed: []string{"2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"}[n]})
 		}
@@ -152,7 +152,7 @@ func TestCommitReportIsTrue(t *testing.T) {
 				t.Errorf("%d runs: %s is not in the report:\n%s", runs, path, r.Stderr)
 			}
 		}
-		if !strings.Contains(r.Stderr, "nothing else was changed") {
+		if !strings.Contains(r.Stderr, "the directories above them were changed") {
 			t.Errorf("%d runs: %s", runs, r.Stderr)
 		}
 	}
@@ -161,7 +161,7 @@ func TestCommitReportIsTrue(t *testing.T) {
 // TestSavepointKeepsTitle: the savepoint of a commit has the title and the project of what
 // was restored.
 func TestSavepointKeepsTitle(t *testing.T) {
-	w := newWorld(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "title=Sprint 12", "--constraint", "project=bridge")
+	w := newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}, "--constraint", "title=Sprint 12", "--constraint", "project=bridge")
 	w.committed(t, exactly)
 	found := false
 	harness.Must(t, filepath.WalkDir(w.State, func(path string, _ os.DirEntry, err error) error {
@@ -177,10 +177,10 @@ func TestSavepointKeepsTitle(t *testing.T) {
 	}
 }
 
-// TestNewSavepointIsTold: section 7 of the commit report (11.7) is about a savepoint that is
+// TestNewSavepointIsPrinted: section 7 of the commit report (11.7) is about a savepoint that is
 // there: the command names it, it holds the very report, and its parent is the one before.
-func TestNewSavepointIsTold(t *testing.T) {
-	w := newWorld(t).pin(t, 1)
+func TestNewSavepointIsPrinted(t *testing.T) {
+	w := newFixture(t).pin(t, 1)
 	before := ""
 	for n, name := range []string{"quay", "crane"} {
 		w.runs = nil
@@ -210,9 +210,9 @@ func TestNewSavepointIsTold(t *testing.T) {
 	}
 }
 
-// TestContradictionsAreTold: what TASK_SPEC.json says for machines and cannot mean holds the
+// TestContradictionsAreReported: what TASK_SPEC.json says for machines and cannot mean holds the
 // candidate (section 12, rule 5), and each such member is named, in report, page and JSON.
-func TestContradictionsAreTold(t *testing.T) {
+func TestContradictionsAreReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		constraints map[string]any
 		named       []string
@@ -225,7 +225,7 @@ func TestContradictionsAreTold(t *testing.T) {
 		"a member of no meaning":      {map[string]any{"status": "fine"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t).pin(t, 1).forge(t, "berth", forgery{files: harness.Files{"pier.md": "x\n"}, constraints: c.constraints})
+			w := newFixture(t).pin(t, 1).forge(t, "berth", forgery{files: harness.Files{"pier.md": "x\n"}, constraints: c.constraints})
 			html := filepath.Join(t.TempDir(), "page.html")
 			s := w.show(t)
 			w.Must(t, w.previewArgs("--quiet", "--html", html)...)
@@ -253,7 +253,7 @@ func TestDateConflictsName(t *testing.T) {
 		"2026-11-22 02:00:00":       "have the run sealed again with a date that can be read, or acknowledge that its date is not known",
 		"2199-01-01T00:00:00+14:00": "this candidate was completed in the future, at 2198-12-31T10:00:00Z |",
 	} {
-		w := newWorld(t).pin(t, 1).forge(t, "next", forgery{files: harness.Files{"a": "x"}, completed: completed})
+		w := newFixture(t).pin(t, 1).forge(t, "next", forgery{files: harness.Files{"a": "x"}, completed: completed})
 		if report := strings.ReplaceAll(w.show(t).report, "`", ""); !strings.Contains(report, want) || strings.Contains(report, "in which order") {
 			t.Errorf("%s: no %q in\n%s", completed, want, report)
 		}

@@ -21,7 +21,7 @@ func TestLoop(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			loop(t, attack, func(c *harness.Tally) bool {
-				return c.Count("commands") >= sample.Of(3, 20, 20) && c.Count("acts") > 0
+				return c.Count("commands") >= sample.Of(3, 12, 20) && c.Count("acts") > 0
 			})
 		})
 	}

@@ -76,7 +76,7 @@ func whyLost(loser harness.Reply, winner int, targets ...string) string {
 	switch {
 	case loser.Status == 1 && strings.Contains(says, fmt.Sprintf("process %d ", winner)):
 		return busy
-	case loser.Status == 1 && strings.Contains(says, "another commit or recovery is at work"):
+	case loser.Status == 1 && strings.Contains(says, "another commit or recovery is running"):
 		return busyGone
 	case loser.Status == 4 && strings.Contains(says, "stale"):
 		return "stale"

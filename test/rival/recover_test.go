@@ -11,8 +11,7 @@ import (
 )
 
 // TestRecoverWindows kills a commit, with all targets moved or just before its
-// report, and runs every attack in the windows of the recovery: in a sweep in every
-// third of them, from one that follows from the seed.
+// report, and runs every attack in the windows of the recovery.
 func TestRecoverWindows(t *testing.T) {
 	killed := map[string]func(sysfault.Call) bool{
 		"backward": func(c sysfault.Call) bool { return strings.HasSuffix(c.Path, "/.spectrum06_committed.new") },
@@ -27,11 +26,7 @@ func TestRecoverWindows(t *testing.T) {
 				p := harness.New(t, outputs())
 				var sum harness.Tally
 				trials := 0
-				s := sample.Every(t, 29)
-				if sample.Now() == sample.Sweep {
-					s = sample.Stride{First: 1 + sample.Rand(t).IntN(3), Every: 3}
-				}
-				inWindows(t, s, func(n int) int {
+				inWindows(t, sample.Thin(t, 29, 7), func(n int) int {
 					trials++
 					a := newAttempt(t, p, fmt.Sprint(trials))
 					a.kill(t, match)

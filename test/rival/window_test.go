@@ -18,7 +18,7 @@ func TestWindows(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			t.Parallel()
 			later := []int{1, 2, 4, never}
-			windows(t, attack, sample.Thin(t, 31, 3), func(n int) int { return later[n%len(later)] })
+			windows(t, attack, sample.Thin(t, 31, 7), func(n int) int { return later[n%len(later)] })
 		})
 	}
 }

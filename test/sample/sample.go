@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -76,7 +78,7 @@ type Stride struct{ First, Every int }
 // All is the stride that leaves nothing out.
 var All = Stride{1, 1}
 
-// Every returns a stride that tries one case of every n, from an offset that follows
+// Every returns a stride that tries about one case of every n, from an offset that follows
 // from the seed, and logs it. In a sweep it is All.
 func Every(t testing.TB, n int) Stride {
 	t.Helper()
@@ -87,13 +89,49 @@ func Every(t testing.TB, n int) Stride {
 // instance: a sweep tries one of every inSweep, and only the long tier tries all.
 func Thin(t testing.TB, inSample, inSweep int) Stride {
 	t.Helper()
-	n := Of(inSample, inSweep, 1)
+	n := Of(wider(inSample), inSweep, 1)
 	if n <= 1 {
 		return All
 	}
 	s := Stride{1 + int(hash(t.Name())%uint64(n)), n}
 	t.Logf("every %d cases from %d (SEED=%s)", s.Every, s.First, Seed())
+	thinned.Store(t.Name(), true)
 	return s
+}
+
+// wider returns the stride of the sample for this stride of a test: half as large again, which
+// keeps make test within ten minutes. Small strides stay.
+func wider(n int) int {
+	if n < 5 {
+		return n
+	}
+	return n + n/2
+}
+
+// thinned has the names of the tests that [Thin] leaves cases out of.
+var thinned sync.Map
+
+// IsThinned reports whether this test, one that it is a part of, or a part of it leaves out cases, so
+// that which ends it sees depends on the seed.
+func IsThinned(t testing.TB) bool {
+	found := false
+	thinned.Range(func(name, _ any) bool {
+		found = isPart(t.Name(), name.(string)) || isPart(name.(string), t.Name())
+		return !found
+	})
+	return found
+}
+
+// isPart reports whether a test is another one, or a part of it.
+func isPart(name, of string) bool { return strings.HasPrefix(name+"/", of+"/") }
+
+// Random tries one case of every n, from an offset that follows from the seed, in every tier.
+func Random(t testing.TB, n int) Stride {
+	t.Helper()
+	if n > 1 {
+		thinned.Store(t.Name(), true)
+	}
+	return Stride{1 + Rand(t).IntN(n), n}
 }
 
 // At returns the number of the i-th case that is tried, with i from 0.

@@ -17,7 +17,7 @@ func TestEveryCaseIsTriedOverManySeeds(t *testing.T) {
 		if again := Every(t, stride); again != s {
 			t.Fatalf("seed %d: %v, then %v", seed, s, again)
 		}
-		if s.First < 1 || s.First > stride || s.Every != stride {
+		if s.First < 1 || s.First > s.Every || s.Every != wider(stride) {
 			t.Fatalf("seed %d: %v", seed, s)
 		}
 		for i := 0; s.At(i) <= cases; i++ {
@@ -108,4 +108,33 @@ func TestTiers(t *testing.T) {
 		}
 	}()
 	Now()
+}
+
+// TestIsThinned: a test knows that it, or a part of it, leaves out cases.
+func TestIsThinned(t *testing.T) {
+	t.Setenv("SPECTRUM_TESTS", "sweep")
+	t.Run("all", func(t *testing.T) {
+		if Thin(t, 9, 1); IsThinned(t) {
+			t.Error("it tries all")
+		}
+	})
+	t.Run("some", func(t *testing.T) {
+		t.Run("part", func(t *testing.T) { Thin(t, 9, 3) })
+		if !IsThinned(t) {
+			t.Error("a part of it does not try all")
+		}
+		t.Run("another", func(t *testing.T) {
+			if IsThinned(t) {
+				t.Error("another part does not try all")
+			}
+		})
+	})
+	t.Run("some more", func(t *testing.T) {
+		if IsThinned(t) {
+			t.Error("a test whose name begins with that of another one is not a part of it")
+		}
+		if Random(t, 3); !IsThinned(t) {
+			t.Error("it does not try all")
+		}
+	})
 }

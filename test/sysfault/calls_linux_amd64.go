@@ -97,6 +97,8 @@ var shapes = map[uint64]shape{
 	unix.SYS_NEWFSTATAT:      reading(about("newfstatat", 0, 1)),
 	unix.SYS_STATX:           reading(about("statx", 0, 1)),
 	unix.SYS_READLINKAT:      reading(about("readlinkat", 0, 1)),
+	unix.SYS_FGETXATTR:       reading(about("fgetxattr", 0, -1)),
+	unix.SYS_FCNTL:           reading(about("fcntl", 0, -1)),
 	unix.SYS_FACCESSAT2:      reading(about("faccessat2", 0, 1)),
 }
 

@@ -119,7 +119,7 @@ func (s *Seat) Type(t testing.TB, text string) {
 }
 
 // patience is how long a screen is waited for. Only a test that fails takes so long.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // Await waits until all of these texts are on the screen.
 func (s *Seat) Await(t testing.TB, texts ...string) {

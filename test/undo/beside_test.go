@@ -15,10 +15,10 @@ import (
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-// twice is a world with two commits, one after the other, and a snapshot of the whole root
+// twice is a fixture with two commits, one after the other, and a snapshot of the whole root
 // after each.
 func twice() *command {
-	return &command{name: "twice", stands: true, prepare: func(t testing.TB, w *world) {
+	return &command{name: "twice", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		w.commitIt(t)
 		w.target = w.take(t)
@@ -31,7 +31,7 @@ func twice() *command {
 	}}
 }
 
-// TestBesideSavepoint: the newest savepoint is damaged, or the disk does not give it back: a
+// TestBesideSavepoint: the newest savepoint is damaged, or the disk reports an error for it: a
 // file is restored from a snapshot all the same, and the root goes back to one.
 func TestBesideSavepoint(t *testing.T) {
 	w := borrow(t, twice())
@@ -98,7 +98,7 @@ func TestDryRunMakesNothing(t *testing.T) {
 // TestRetiredUnread: a retired savepoint that a restore brings back cannot be read once. The
 // restore is as any other then, or nothing was done; the log says which.
 func TestRetiredUnread(t *testing.T) {
-	sweep(t, part(), sample.Thin(t, 17, 3), func(t *testing.T, w *world, n int) bool {
+	sweep(t, part(), sample.Thin(t, 17, 3), func(t *testing.T, w *fixture, n int) bool {
 		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Errno: unix.EIO, Match: func(c sysfault.Call) bool {
 			return w.looking(c) && strings.Contains(c.Path, "/retired")
 		}}, w.args...)

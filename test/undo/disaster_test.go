@@ -19,7 +19,7 @@ import (
 // is "spectrum rollback --emergency".
 type person struct {
 	t    *testing.T
-	w    *world
+	w    *fixture
 	root string
 }
 
@@ -56,7 +56,7 @@ func serviceOn(t *testing.T, volume string) {
 	harness.Must(t, os.Mkdir(own.State, 0o700))
 	site := own.Site(t, filepath.Join(volume, "root"))
 	harness.Must(t, os.RemoveAll(filepath.Join(site.Root, harness.ForeignStaging)))
-	w := &world{site: site}
+	w := &fixture{site: site}
 	p := &person{t, w, site.Root}
 	harness.Must(t, os.MkdirAll(w.path("service"), 0o755))
 	harness.Must(t, os.WriteFile(w.path("service/log"), nil, 0o644))
@@ -208,7 +208,7 @@ func gather(path string, lines map[string]bool) error {
 // what is wrong and what helps. Where the content still stands in the root it is brought again,
 // and the restore works; else the way back is the one before.
 func TestDisasterNewestDamaged(t *testing.T) {
-	kind := &command{name: "newest damaged", stands: true, prepare: func(t testing.TB, w *world) {
+	kind := &command{name: "newest damaged", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		w.target, w.old = w.take(t), anew(w.picture(t))
 		w.goOnAfter(t)
@@ -226,7 +226,7 @@ func TestDisasterNewestDamaged(t *testing.T) {
 	}
 }
 
-func (w *world) newestDamaged(t *testing.T, stands bool) {
+func (w *fixture) newestDamaged(t *testing.T, stands bool) {
 	t.Helper()
 	p := &person{t, w, w.site.Root}
 	newest := w.newest(t)
@@ -266,7 +266,7 @@ func (w *world) newestDamaged(t *testing.T, stands bool) {
 }
 
 // goOnAfter makes a file that only the newest snapshot has.
-func (w *world) goOnAfter(t testing.TB) {
+func (w *fixture) goOnAfter(t testing.TB) {
 	t.Helper()
 	harness.Must(t, os.WriteFile(w.path("precious"), []byte("only in the newest"), 0o600))
 }
@@ -292,7 +292,7 @@ func TestDisasterStateLost(t *testing.T) {
 	}
 }
 
-func (w *world) loses(t *testing.T, lost []string, pictures map[string]harness.Tree) {
+func (w *fixture) loses(t *testing.T, lost []string, pictures map[string]harness.Tree) {
 	t.Helper()
 	for _, name := range lost {
 		harness.Must(t, os.RemoveAll(filepath.Join(w.state(), name)))

@@ -44,7 +44,7 @@ func TestDiskFull(t *testing.T) {
 			} else {
 				at.state = filepath.Join(v.Path, "state")
 			}
-			w := newWorld(t, at, f.command())
+			w := newFixture(t, at, f.command())
 			w.rehearse(t)
 			w.fill(t, v)
 		})
@@ -52,7 +52,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 // fill carries the command out with less and less missing.
-func (w *world) fill(t *testing.T, v *harness.Volume) {
+func (w *fixture) fill(t *testing.T, v *harness.Volume) {
 	var sum harness.Tally
 	step, blocks := int64(sample.Of(56, 16, 1)), int64(0)
 	if step > 1 {
@@ -77,7 +77,7 @@ func (w *world) fill(t *testing.T, v *harness.Volume) {
 
 // afterFull checks what a command has left that had too little room, now that it has
 // more.
-func (w *world) afterFull(t *testing.T, r harness.Reply) error {
+func (w *fixture) afterFull(t *testing.T, r harness.Reply) error {
 	t.Helper()
 	if w.command.after == nil {
 		return w.afterStore(t, r)

@@ -9,7 +9,7 @@
 // here without the program: every snapshot in it must be what its name says and
 // have every content that it needs, after whatever happened.
 //
-// A trial begins in a world (a root with a finished commit, changes since, foreign
+// A trial begins in a fixture (a root with a finished commit, changes since, foreign
 // things, snapshots) that is made once by the program itself and copied back for
 // every trial, so that all trials of a sweep begin in the same state.
 package undo

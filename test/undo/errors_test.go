@@ -24,9 +24,34 @@ func kinds() int { return sample.Of(1, 1, 3) }
 func TestErrors(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name+", changing", func(t *testing.T) {
-			failEverywhere(t, way(), sample.Thin(t, 97, 9), harness.ChangingCalls, (*world).changing)
+			failEverywhere(t, way(), sample.Thin(t, 97, 17), harness.ChangingCalls, (*fixture).changing)
 		})
-		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 41), nil, (*world).looking) })
+		t.Run(way().name+", looking", func(t *testing.T) { failEverywhere(t, way(), sample.Thin(t, 233, 71), nil, (*fixture).looking) })
+	}
+}
+
+// TestUnreadDirectory fails the calls at a directory that a commit has made, with each error of a
+// disk. A rollback does all of its work or none, or names what it leaves: it takes a directory that
+// it could not read for no other one.
+func TestUnreadDirectory(t *testing.T) {
+	for _, make := range sample.Pick(t, 1, []func() *command{rollback, replaced}) {
+		a, errnos := make(), []syscall.Errno{syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG}
+		t.Run(a.name, func(t *testing.T) {
+			var sum harness.Tally
+			sweep(t, a, sample.Thin(t, 23, 3), func(t *testing.T, w *fixture, n int) bool {
+				at := func(c sysfault.Call) bool { return c.Path == w.path("whole/deep") && c.Name != "close" }
+				f := harness.Fault{Errno: errnos[n%len(errnos)]}
+				r := w.site.Project.Run(t, &sysfault.Plan{N: n, Errno: f.Errno, Match: at, Record: true}, w.args...)
+				if r.Fault.Fired == 0 {
+					return false
+				}
+				if err := errors.Join(wellSaid(r), w.afterError(t, &sum, r, f)); err != nil {
+					t.Errorf("%v: %s\n%v\n%v", f, w.site.Last(r), r, err)
+				}
+				return true
+			})
+			sum.Demand(t, "failed", "succeeded")
+		})
 	}
 }
 
@@ -35,10 +60,10 @@ func TestLongErrors(t *testing.T) {
 	TestErrors(t)
 }
 
-func failEverywhere(t *testing.T, a *command, s sample.Stride, only []string, match func(*world, sysfault.Call) bool) {
+func failEverywhere(t *testing.T, a *command, s sample.Stride, only []string, match func(*fixture, sysfault.Call) bool) {
 	t.Helper()
 	var sum harness.Tally
-	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, s, func(t *testing.T, w *fixture, n int) bool {
 		for _, f := range harness.FaultsAt(n, kinds()) {
 			if f.Errno == syscall.ELOOP { // it says of a name that it is a link, and a link among records is damage
 				f.Errno = syscall.EIO
@@ -83,15 +108,15 @@ func wellSaid(r harness.Reply) error {
 // isUnrecorded reports whether a command has done all of it, and could not record that: recover
 // does.
 func isUnrecorded(r harness.Reply) bool {
-	return r.Status == 74 && strings.Contains(r.Stderr, "it is done, and its records could not be written")
+	return r.Status == 74 && strings.Contains(r.Stderr, "it was carried out, but its records could not be written")
 }
 
 // afterError checks the root after a command with a fault, and recovers.
-func (w *world) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f harness.Fault) error {
+func (w *fixture) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, f harness.Fault) error {
 	t.Helper()
 	allowed := []harness.State{harness.Before}
 	complete := strings.Contains(r.Stderr, "is complete")
-	untouchable := f.Errno == syscall.EACCES || f.Errno == syscall.EIO && strings.Contains(r.Stdout, "the disk does not give it back")
+	untouchable := f.Errno == syscall.EACCES || slices.Contains([]syscall.Errno{syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG}, f.Errno) && strings.Contains(r.Stdout, "the disk reports an error for it")
 	switch {
 	case untouchable && (r.Answer.Code == "ROLLBACK_INCOMPLETE" || r.Status == 0 && f.Errno == syscall.EACCES && (w.args[0] == "snapshot" || slices.Contains(w.args, "--emergency")) && strings.Contains(r.Stdout, `"left":[{`)):
 		sum.Add("left") // what this user may not touch, or the disk not give back, stays, and is named; afterwards the same command does the rest
@@ -144,8 +169,8 @@ func TestErrorsInRecover(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			first := sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}
-			sweep(t, way(), first, func(t *testing.T, w *world, n int) bool { return w.failRecoveries(t, &sum, n) })
+			first := sample.Random(t, stride)
+			sweep(t, way(), first, func(t *testing.T, w *fixture, n int) bool { return w.failRecoveries(t, &sum, n) })
 			sum.Demand(t, "failed", "recovered before")
 			sum.DemandKinds(t, 3)
 		})
@@ -154,9 +179,9 @@ func TestErrorsInRecover(t *testing.T) {
 
 // failRecoveries fails calls of the recovery after a kill before call n. It is false if there is
 // no such call.
-func (w *world) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
+func (w *fixture) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
 	t.Helper()
-	stride := sample.Thin(t, 89, 31)
+	stride := sample.Thin(t, 89, 79)
 	for i := 0; ; i++ {
 		f := harness.Fault{Errno: []syscall.Errno{syscall.EIO, syscall.EMFILE, syscall.ENOSPC}[i%3], Onward: i%2 == 1}
 		w.reset(t)
@@ -197,14 +222,14 @@ func (w *world) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
 }
 
 // began says whether a way back has begun in this trial.
-func (w *world) began(t testing.TB) bool {
+func (w *fixture) began(t testing.TB) bool {
 	t.Helper()
 	return slices.ContainsFunc(w.auditLog(t)[w.log:], func(e entry) bool { return e.Kind == "rollback_begin" })
 }
 
 // moves matches what moves or removes the things that a way back is about, but not
 // its journal.
-func (w *world) moves(c sysfault.Call) bool {
+func (w *fixture) moves(c sysfault.Call) bool {
 	if c.Name != "renameat2" && c.Name != "unlinkat" {
 		return false
 	}
@@ -218,7 +243,7 @@ func TestHalt(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Thin(t, 11, 3), func(t *testing.T, w *world, n int) bool {
+			sweep(t, way(), sample.Thin(t, 11, 5), func(t *testing.T, w *fixture, n int) bool {
 				r := w.site.Project.Run(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: w.moves}, w.args...)
 				if r.Fault.Fired == 0 {
 					return false
@@ -241,7 +266,7 @@ func TestHalt(t *testing.T) {
 
 // stays checks that no command touches a halted root, that each says which tree stands there,
 // and that what it says of each name is so.
-func (w *world) stays(t *testing.T, sum *harness.Tally, r harness.Reply) error {
+func (w *fixture) stays(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 	t.Helper()
 	if r.Status != 3 {
 		return nil
@@ -274,20 +299,20 @@ func (w *world) stays(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 }
 
 // newest is the id of the newest snapshot.
-func (w *world) newest(t *testing.T) string {
+func (w *fixture) newest(t *testing.T) string {
 	t.Helper()
 	all := w.list(t)
 	return all[len(all)-1].ID
 }
 
 // isUndone reports whether the commit has no savepoint that stands.
-func (w *world) isUndone(t *testing.T) bool {
+func (w *fixture) isUndone(t *testing.T) bool {
 	t.Helper()
 	return !slices.Contains(w.chain(t), w.savepoint)
 }
 
 // isWhereItSays checks what a halt says of each name against the trees of before and after.
-func (w *world) isWhereItSays(t *testing.T) error {
+func (w *fixture) isWhereItSays(t *testing.T) error {
 	t.Helper()
 	r := w.site.Project.Run(t, nil, "snapshot", "take", "--json", w.site.Root)
 	var said struct {

@@ -71,12 +71,12 @@ func TestHintsWork(t *testing.T) {
 		u.write(t, filepath.Join(root, "d/g"), "precious")
 		u.must(t, nil, "snapshot", "take", root)
 		harness.Must(t, os.Mkdir(good, 0o700))
-		copyAll(t, dir, good)
+		harness.CopyAll(t, dir, good)
 		for _, b := range breakages() {
 			fresh := func() {
 				for _, name := range []string{"root", "state"} {
 					empty(t, filepath.Join(dir, name)) // the root stays the same directory
-					copyAll(t, filepath.Join(good, name), filepath.Join(dir, name))
+					harness.CopyAll(t, filepath.Join(good, name), filepath.Join(dir, name))
 					harness.Must(t, os.Chown(filepath.Join(dir, name), u.id, u.id))
 				}
 				harness.Must(t, os.Chmod(state, 0o700))

@@ -18,10 +18,10 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// lived is a world with a history: a commit and its rollback, another commit that stands,
+// lived is a fixture with a history: a commit and its rollback, another commit that stands,
 // snapshots of the whole root, and one that was pruned.
 func lived() *command {
-	return &command{name: "lived", stands: true, prepare: func(t testing.TB, w *world) {
+	return &command{name: "lived", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		w.take(t)
 		w.commitIt(t)
@@ -41,37 +41,37 @@ func lived() *command {
 // A tampering is what somebody does who may write the state directory.
 type tampering struct {
 	name  string
-	do    func(t testing.TB, w *world) error
+	do    func(t testing.TB, w *fixture) error
 	wants string // in what is reported
 	lost  bool   // the snapshots themselves are gone
 }
 
 func tamperings() []tampering {
 	all := []tampering{
-		{"a manifest is forged under its new hash", func(_ testing.TB, w *world) error {
+		{"a manifest is forged under its new hash", func(_ testing.TB, w *fixture) error {
 			_, err := w.forge(w.manifests()[len(w.manifests())-1])
 			return err
 		}, "its signature does not fit", false},
-		{"the newest manifest is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.manifests()[len(w.manifests())-1]) }, "was not pruned, and is gone", false},
-		{"the oldest manifest is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.manifests()[0]) }, "was not pruned, and is gone", false},
-		{"the store is deleted", func(_ testing.TB, w *world) error { return os.RemoveAll(filepath.Join(w.state(), "snapshots")) }, "was not pruned, and is gone", true},
-		{"a retired savepoint is put back", func(_ testing.TB, w *world) error {
+		{"the newest manifest is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(w.manifests()[len(w.manifests())-1]) }, "was not pruned, and is gone", false},
+		{"the oldest manifest is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(w.manifests()[0]) }, "was not pruned, and is gone", false},
+		{"the store is deleted", func(_ testing.TB, w *fixture) error { return os.RemoveAll(filepath.Join(w.state(), "snapshots")) }, "was not pruned, and is gone", true},
+		{"a retired savepoint is put back", func(_ testing.TB, w *fixture) error {
 			from := w.glob("savepoints/*/retired/*")[0]
 			return os.Rename(from, filepath.Join(filepath.Dir(filepath.Dir(from)), "chain", filepath.Base(from)))
 		}, "", false},
-		{"a retired savepoint is put in the place of the one that stands", func(_ testing.TB, w *world) error {
+		{"a retired savepoint is put in the place of the one that stands", func(_ testing.TB, w *fixture) error {
 			from := w.glob("savepoints/*/retired/*")[0]
 			chain := filepath.Join(filepath.Dir(filepath.Dir(from)), "chain")
 			return errors.Join(os.RemoveAll(chain), os.Mkdir(chain, 0o700), w.own(chain), os.Rename(from, filepath.Join(chain, filepath.Base(from))))
 		}, "", false},
-		{"a retired savepoint is deleted", func(_ testing.TB, w *world) error { return os.RemoveAll(w.glob("savepoints/*/retired/*")[0]) }, "the log names it, and it is not there", false},
-		{"a mark is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.glob("rolled-back/root-*")[0]) }, "the mark of it is gone", false},
-		{"the mark of a bundle is deleted", func(_ testing.TB, w *world) error { return os.Remove(w.glob("rolled-back/bundle-*")[0]) }, "the mark of it is gone", false},
-		{"a mark is made", func(_ testing.TB, w *world) error {
+		{"a retired savepoint is deleted", func(_ testing.TB, w *fixture) error { return os.RemoveAll(w.glob("savepoints/*/retired/*")[0]) }, "the log names it, and it is not there", false},
+		{"a mark is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(w.glob("rolled-back/root-*")[0]) }, "the mark of it is gone", false},
+		{"the mark of a bundle is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(w.glob("rolled-back/bundle-*")[0]) }, "the mark of it is gone", false},
+		{"a mark is made", func(_ testing.TB, w *fixture) error {
 			mark := filepath.Join(w.state(), "rolled-back", "root-"+strings.Repeat("ab", 32))
 			return errors.Join(os.WriteFile(mark, nil, 0o600), w.own(mark))
 		}, "a mark of a rollback that the audit log does not have", false},
-		{"the host's key is another one", func(t testing.TB, w *world) error {
+		{"the host's key is another one", func(t testing.TB, w *fixture) error {
 			key := w.glob("*.pem")[slices.IndexFunc(w.glob("*.pem"), func(p string) bool { return strings.Contains(p, "host") })]
 			other := w.site.Project.Run(t, nil, "keygen", "--out", key+".new")
 			if other.Status != 0 {
@@ -79,10 +79,10 @@ func tamperings() []tampering {
 			}
 			return os.Rename(key+".new", key)
 		}, "are signed by validator", false},
-		{"the audit log is deleted", func(_ testing.TB, w *world) error { return os.Remove(filepath.Join(w.state(), "audit.log")) }, "", false},
+		{"the audit log is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(filepath.Join(w.state(), "audit.log")) }, "", false},
 	}
 	for n := 1; n <= 5; n++ {
-		all = append(all, tampering{fmt.Sprintf("the last %d lines of the log are cut", n), func(_ testing.TB, w *world) error {
+		all = append(all, tampering{fmt.Sprintf("the last %d lines of the log are cut", n), func(_ testing.TB, w *fixture) error {
 			path := filepath.Join(w.state(), "audit.log")
 			raw, err := os.ReadFile(path)
 			lines := bytes.SplitAfter(raw, []byte("\n"))
@@ -92,9 +92,9 @@ func tamperings() []tampering {
 	return all
 }
 
-func (w *world) state() string { return w.site.Project.State }
+func (w *fixture) state() string { return w.site.Project.State }
 
-func (w *world) glob(pattern string) []string {
+func (w *fixture) glob(pattern string) []string {
 	found, err := filepath.Glob(filepath.Join(w.state(), pattern))
 	if err != nil || len(found) == 0 {
 		panic(fmt.Sprintf("%q: %v", pattern, err))
@@ -102,17 +102,17 @@ func (w *world) glob(pattern string) []string {
 	return found
 }
 
-func (w *world) manifests() []string { return w.glob("snapshots/roots/*/*") }
+func (w *fixture) manifests() []string { return w.glob("snapshots/roots/*/*") }
 
 // own gives what was put into the state directory to its owner, who is an ordinary user on one
 // of the grounds.
-func (w *world) own(path string) error {
+func (w *fixture) own(path string) error {
 	var state unix.Stat_t
 	return errors.Join(unix.Stat(w.state(), &state), os.Lchown(path, int(state.Uid), int(state.Gid)))
 }
 
 // forge changes the reason in a manifest, and gives it the name that it must have then.
-func (w *world) forge(path string) (string, error) {
+func (w *fixture) forge(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	forged := bytes.Replace(raw, []byte(`"reason":"`), []byte(`"reason":"!`), 1)
 	sum := sha256.Sum256(forged)

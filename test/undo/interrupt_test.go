@@ -17,7 +17,7 @@ func TestInterrupt(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Thin(t, 127, 23), func(t *testing.T, w *world, n int) bool {
+			sweep(t, way(), sample.Thin(t, 127, 37), func(t *testing.T, w *fixture, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.changing), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
@@ -49,7 +49,7 @@ func TestInterruptStore(t *testing.T) {
 	checking := taking()
 	checking.name = "verify"
 	take := checking.prepare
-	checking.prepare = func(t testing.TB, w *world) {
+	checking.prepare = func(t testing.TB, w *fixture) {
 		take(t, w)
 		all := w.list(t)
 		w.args = []string{"snapshot", "verify", "--json", all[len(all)-1].ID}
@@ -57,7 +57,7 @@ func TestInterruptStore(t *testing.T) {
 	for a, stride := range map[*command]int{taking(): 211, pruning(): 131, checking: 73} {
 		t.Run(a.name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, a, sample.Thin(t, stride, 19), func(t *testing.T, w *world, n int) bool {
+			sweep(t, a, sample.Thin(t, stride, 29), func(t *testing.T, w *fixture, n int) bool {
 				r := w.site.Project.Run(t, harness.Interrupt(n, w.about), w.args...)
 				if r.Fault.Fired == 0 {
 					return false
@@ -84,7 +84,7 @@ func TestInterruptStore(t *testing.T) {
 
 // clean checks that nothing half made is left, in the root, beside it or in the store,
 // before anybody has recovered anything.
-func (w *world) clean(t testing.TB) error {
+func (w *fixture) clean(t testing.TB) error {
 	t.Helper()
 	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {
 		return fmt.Errorf("incoming has %q", left)

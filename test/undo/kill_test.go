@@ -12,8 +12,8 @@ import (
 // ways are the ways back.
 var ways = []func() *command{rollback, replaced, changed, emergency, whole, byName, part, some}
 
-// rehearse carries the command out in a world: it must do what it is to do.
-func (w *world) rehearse(t testing.TB) {
+// rehearse carries the command out in a fixture: it must do what it is to do.
+func (w *fixture) rehearse(t testing.TB) {
 	t.Helper()
 	w.reset(t)
 	w.run(t, nil, w.args...)
@@ -44,7 +44,7 @@ func TestKillChanged(t *testing.T) { killEverywhere(t, changed()) }
 
 func killEverywhere(t *testing.T, a *command) {
 	var sum harness.Tally
-	sweep(t, a, sample.Thin(t, 61, 7), func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, sample.Thin(t, 61, 11), func(t *testing.T, w *fixture, n int) bool {
 		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 		if !r.Killed() {
 			sum.Add(fmt.Sprint("calls ", r.Fault.Calls))
@@ -73,7 +73,7 @@ func killEverywhere(t *testing.T, a *command) {
 
 // next is the first command after a kill: recover, or in every third trial a
 // preview, which recovers too.
-func (w *world) next(t testing.TB, n int) harness.Reply {
+func (w *fixture) next(t testing.TB, n int) harness.Reply {
 	t.Helper()
 	if n%3 == 0 {
 		if r := w.site.PreviewReply(t, nil); r.Status != 1 { // there are conflicts, or none
@@ -84,7 +84,7 @@ func (w *world) next(t testing.TB, n int) harness.Reply {
 }
 
 // ended checks a root after a recovery, and all that is recorded of it.
-func (w *world) ended(t testing.TB, allowed ...harness.State) error {
+func (w *fixture) ended(t testing.TB, allowed ...harness.State) error {
 	t.Helper()
 	state, err := w.site.Recovered(t, allowed...)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *world) ended(t testing.TB, allowed ...harness.State) error {
 }
 
 // back carries the command out where it was not, and in some trials then takes it back.
-func (w *world) back(t testing.TB, state harness.State, n int) error {
+func (w *fixture) back(t testing.TB, state harness.State, n int) error {
 	t.Helper()
 	if state == harness.Before {
 		if r := w.site.Project.Run(t, nil, w.args...); r.Status != 0 {
@@ -130,14 +130,14 @@ func TestKillTwice(t *testing.T) {
 	stride := sample.Of(211, 149, 5)
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
-			killTwice(t, way(), sample.Stride{First: 1 + sample.Rand(t).IntN(stride), Every: stride}, sample.Thin(t, 13, 5))
+			killTwice(t, way(), sample.Random(t, stride), sample.Thin(t, 13, 9))
 		})
 	}
 }
 
 func killTwice(t *testing.T, a *command, first, second sample.Stride) {
 	var sum harness.Tally
-	sweep(t, a, first, func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, first, func(t *testing.T, w *fixture, n int) bool {
 		for i := 0; ; i++ {
 			w.reset(t)
 			r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)

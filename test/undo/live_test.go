@@ -34,7 +34,7 @@ func TestLive(t *testing.T) {
 			at.above = filepath.Join(harness.MountedVolume(t, format).Path, "above")
 			harness.Must(t, os.MkdirAll(at.state, 0o700))
 			harness.Must(t, os.Remove(at.state))
-			w := newWorld(t, at, &command{name: "live", prepare: func(t testing.TB, w *world) {
+			w := newFixture(t, at, &command{name: "live", prepare: func(t testing.TB, w *fixture) {
 				w.clear(t)
 				harness.Must(t, os.WriteFile(w.path("log"), nil, 0o644))
 				w.target = w.take(t)
@@ -66,7 +66,7 @@ func TestLive(t *testing.T) {
 }
 
 // beside runs a command beside the service, and returns how many files it says it has kept.
-func (w *world) beside(t *testing.T, round int, args []string) int {
+func (w *fixture) beside(t *testing.T, round int, args []string) int {
 	t.Helper()
 	s := &liveService{root: w.site.Root, round: round, stop: make(chan struct{}), wrote: map[string]bool{}}
 	before, err := filepath.Glob(w.path("spectrum-kept-*"))
@@ -107,7 +107,7 @@ func (w *world) beside(t *testing.T, round int, args []string) int {
 }
 
 // lostOf returns what the service wrote, and is neither in the root nor in the state directory.
-func (w *world) lostOf(t *testing.T, s *liveService) (lost []string) {
+func (w *fixture) lostOf(t *testing.T, s *liveService) (lost []string) {
 	t.Helper()
 	there := map[string]bool{}
 	for _, top := range []string{w.site.Root, w.site.Project.State} {
@@ -139,14 +139,14 @@ func TestLiveFaults(t *testing.T) {
 	for _, way := range sample.Pick(t, 1, []func() *command{rollback, emergency, whole}) {
 		t.Run(way().name, func(t *testing.T) {
 			var sum harness.Tally
-			sweep(t, way(), sample.Thin(t, 61, 13), func(t *testing.T, w *world, n int) bool { return w.faultBeside(t, &sum, n) })
+			sweep(t, way(), sample.Thin(t, 61, 19), func(t *testing.T, w *fixture, n int) bool { return w.faultBeside(t, &sum, n) })
 			sum.Demand(t, "as before", "as after", "killed")
 		})
 	}
 }
 
 // faultBeside is false where there is no such call.
-func (w *world) faultBeside(t *testing.T, sum *harness.Tally, n int) bool {
+func (w *fixture) faultBeside(t *testing.T, sum *harness.Tally, n int) bool {
 	t.Helper()
 	s := &liveService{root: w.site.Root, round: n, stop: make(chan struct{}), wrote: map[string]bool{}}
 	s.start()
@@ -196,7 +196,7 @@ func (w *world) faultBeside(t *testing.T, sum *harness.Tally, n int) bool {
 }
 
 // apart is what the root is compared with the way back, as far as the service does not touch it.
-func (w *world) apart() (harness.State, error) {
+func (w *fixture) apart() (harness.State, error) {
 	is, err := harness.Take(w.site.Root)
 	if err != nil {
 		return harness.Other, err

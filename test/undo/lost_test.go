@@ -22,13 +22,13 @@ func TestStagingTakenAway(t *testing.T) {
 
 // broughtBack restores a snapshot from when the commit stood: it creates names, and does nothing else.
 func broughtBack() *command {
-	return &command{name: "brought back", stands: true, prepare: func(t testing.TB, w *world) {
+	return &command{name: "brought back", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		w.commitIt(t)
 		w.target, w.old = w.take(t), anew(w.picture(t))
 		w.run(t, nil, "rollback", "--json", w.commit)
 		w.args = []string{"snapshot", "restore", "--json", w.target}
-	}, after: func(w *world) harness.Tree { return w.old }}
+	}, after: func(w *fixture) harness.Tree { return w.old }}
 }
 
 func stagingTakenAway(t *testing.T, way *command) {
@@ -37,7 +37,7 @@ func stagingTakenAway(t *testing.T, way *command) {
 	w.reset(t)
 	p := w.site.Project
 	calls := p.Run(t, harness.Killing(1<<30, w.changing), w.args...).Fault.Calls
-	s := sample.Thin(t, max(1, calls/12), 3)
+	s := sample.Thin(t, max(1, calls/12), 5)
 	halted := 0
 	for i := 0; s.At(i) < calls; i++ {
 		w.reset(t)
@@ -73,7 +73,7 @@ func stagingTakenAway(t *testing.T, way *command) {
 		for range 2 {
 			for _, args := range [][]string{{"recover", w.site.Root}, {"snapshot", "take", w.site.Root}} {
 				again := p.Run(t, nil, args...)
-				if again.Status != 3 || strings.Contains(again.Stdout, "clean") || !strings.Contains(again.Stderr, "staging directory was taken away") || !strings.Contains(again.Stderr, "snapshot restore ") {
+				if again.Status != 3 || strings.Contains(again.Stdout, "clean") || !strings.Contains(again.Stderr, "staging directory was removed") || !strings.Contains(again.Stderr, "snapshot restore ") {
 					t.Errorf("killed before %s\n%v", w.site.Last(r), again)
 				}
 			}
@@ -96,9 +96,9 @@ func stagingTakenAway(t *testing.T, way *command) {
 // TestCommitTakenAway: the same of a commit that replaces files, and of one that removes some. An
 // emergency rollback ends the halt.
 func TestCommitTakenAway(t *testing.T) {
-	for name, stand := range map[string]func(t testing.TB, w *world){"replacing": func(t testing.TB, w *world) { w.standing(t) }, "removing": removing} {
+	for name, stand := range map[string]func(t testing.TB, w *fixture){"replacing": func(t testing.TB, w *fixture) { w.standing(t) }, "removing": removing} {
 		t.Run(name, func(t *testing.T) {
-			commitTakenAway(t, &command{name: name, stands: true, prepare: func(t testing.TB, w *world) {
+			commitTakenAway(t, &command{name: name, stands: true, prepare: func(t testing.TB, w *fixture) {
 				stand(t, w)
 				w.clear(t)
 				w.take(t)
@@ -108,7 +108,7 @@ func TestCommitTakenAway(t *testing.T) {
 }
 
 // removing seals a change set that removes files, and nothing else: all that it has is there.
-func removing(t testing.TB, w *world) {
+func removing(t testing.TB, w *fixture) {
 	t.Helper()
 	p := w.site.Project
 	p.Identical = nil
@@ -170,7 +170,7 @@ func commitTakenAway(t *testing.T, way *command) {
 }
 
 // putBack puts the staging directory back while the root is halted.
-func (w *world) putBack(t *testing.T, way string, put func()) {
+func (w *fixture) putBack(t *testing.T, way string, put func()) {
 	t.Helper()
 	end := " rollback session "
 	if way == "emergency" {
@@ -192,7 +192,7 @@ func (w *world) putBack(t *testing.T, way string, put func()) {
 }
 
 // putBackLate puts it back after the root was released: nothing is resumed.
-func (w *world) putBackLate(t *testing.T, stage string, put func()) {
+func (w *fixture) putBackLate(t *testing.T, stage string, put func()) {
 	t.Helper()
 	p := w.site.Project
 	id := strings.TrimPrefix(filepath.Base(stage), ".spectrum06_exchange_")
@@ -215,7 +215,7 @@ func (w *world) putBackLate(t *testing.T, stage string, put func()) {
 }
 
 // isChanged reports whether a file of the root is another one than before the command.
-func (w *world) isChanged(t testing.TB) bool {
+func (w *fixture) isChanged(t testing.TB) bool {
 	now := w.picture(t)
 	for name, was := range w.site.Before {
 		if is, stands := now[name]; !was.Mode.IsDir() && (!stands || is.Inode != was.Inode) {

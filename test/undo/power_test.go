@@ -32,7 +32,7 @@ func TestPower(t *testing.T) {
 			t.Parallel()
 			v := harness.MountedVolume(t, c.format)
 			at := place{dir: filepath.Dir(v.Path), state: filepath.Join(v.Path, "state"), above: filepath.Join(v.Path, "above")}
-			w := newWorld(t, at, c.command)
+			w := newFixture(t, at, c.command)
 			w.rehearse(t)
 			if c.format.Kind == harness.Btrfs.Kind {
 				w.replays(t, v, 4)
@@ -44,15 +44,15 @@ func TestPower(t *testing.T) {
 }
 
 // onDisk matches the calls that a disk can notice.
-func (w *world) onDisk(c sysfault.Call) bool { return harness.OnDisk(c) && w.about(c) }
+func (w *fixture) onDisk(c sysfault.Call) bool { return harness.OnDisk(c) && w.about(c) }
 
-// cuts takes the power before each call, in a sample before about so many, and once when
-// the command has ended.
-func (w *world) cuts(t *testing.T, v *harness.Volume, count int) {
+// cuts takes the power before calls, in a sample before about so many, in a sweep before one
+// of seven, and once when the command has ended.
+func (w *fixture) cuts(t *testing.T, v *harness.Volume, count int) {
 	var sum harness.Tally
 	w.reset(t)
 	calls := w.site.Project.Run(t, &sysfault.Plan{Match: w.onDisk}, w.args...).Fault.Calls
-	s := sample.Thin(t, calls/count, 3)
+	s := sample.Thin(t, calls/count, 7)
 	for i := 0; ; i++ {
 		w.reset(t)
 		v.Sync(t)
@@ -74,9 +74,9 @@ func (w *world) cuts(t *testing.T, v *harness.Volume, count int) {
 }
 
 // replays runs the command once on a disk that logs what it gets, and looks at the disk after
-// each write, in a sample after about so many, and when the command has ended; each time with
+// writes, in a sample after about so many, and when the command has ended; each time with
 // another one of eight ways to lose what was not flushed.
-func (w *world) replays(t *testing.T, v *harness.Volume, count int) {
+func (w *fixture) replays(t *testing.T, v *harness.Volume, count int) {
 	var sum harness.Tally
 	w.reset(t)
 	v.Unmount(t)
@@ -92,7 +92,7 @@ func (w *world) replays(t *testing.T, v *harness.Volume, count int) {
 	records := store.Stop(t)
 	begin, end := blocklog.Find(records, "begin"), blocklog.Find(records, "end")
 	replay, image := blocklog.NewReplay(v.Image, records), filepath.Join(w.dir, "replayed")
-	s := sample.Thin(t, max((end-begin)/count, 1), 3)
+	s := sample.Thin(t, max((end-begin)/count, 1), 7)
 	for i := 0; ; i++ {
 		n := min(begin+s.At(i)-1, end)
 		_, err := replay.Image(image, n, uint64(i%8))
@@ -115,7 +115,7 @@ func (w *world) replays(t *testing.T, v *harness.Volume, count int) {
 	sum.Demand(t, "cuts", "came late")
 }
 
-func (w *world) afterCut(t *testing.T, sum *harness.Tally, r harness.Reply) error {
+func (w *fixture) afterCut(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 	t.Helper()
 	if w.command.after == nil {
 		if !r.Killed() {
@@ -142,7 +142,7 @@ func (w *world) afterCut(t *testing.T, sum *harness.Tally, r harness.Reply) erro
 
 // storeKept checks that what a command on the store has reported is so: a snapshot
 // that was taken is there, those that were removed are not.
-func (w *world) storeKept(t *testing.T, r harness.Reply) error {
+func (w *fixture) storeKept(t *testing.T, r harness.Reply) error {
 	t.Helper()
 	if err := errors.Join(w.keeps(t), w.unchanged(t)); err != nil {
 		return err

@@ -27,7 +27,7 @@ type entry struct {
 	Reason   string            `json:"reason"`
 }
 
-func (w *world) auditLog(t testing.TB) []entry {
+func (w *fixture) auditLog(t testing.TB) []entry {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(w.site.Project.State, "audit.log"))
 	harness.Must(t, err)
@@ -42,7 +42,7 @@ func (w *world) auditLog(t testing.TB) []entry {
 }
 
 // chain are the ids of the savepoints that stand.
-func (w *world) chain(t testing.TB) []string {
+func (w *fixture) chain(t testing.TB) []string {
 	t.Helper()
 	var list struct {
 		Savepoints []struct{ ID string } `json:"savepoints"`
@@ -63,7 +63,7 @@ type listed struct {
 	Whole  bool   `json:"whole"`
 }
 
-func (w *world) list(t testing.TB) []listed {
+func (w *fixture) list(t testing.TB) []listed {
 	t.Helper()
 	var list struct {
 		Snapshots []listed `json:"snapshots"`
@@ -75,7 +75,7 @@ func (w *world) list(t testing.TB) []listed {
 // stored checks the store of snapshots without the program, and returns the ids of
 // what is in it: every manifest is what its name says, and every content that one
 // needs is there.
-func (w *world) stored() ([]string, error) {
+func (w *fixture) stored() ([]string, error) {
 	store := filepath.Join(w.site.Project.State, "snapshots")
 	manifests, err := filepath.Glob(filepath.Join(store, "roots", "*", "*"))
 	if err != nil {
@@ -128,7 +128,7 @@ func hasAll(store string, manifest []byte) error {
 // records checks that everything that is recorded fits a state of the root: the
 // chain of savepoints, the snapshots, the audit log; and that nothing is left beside
 // the root.
-func (w *world) records(t testing.TB, state harness.State) error {
+func (w *fixture) records(t testing.TB, state harness.State) error {
 	t.Helper()
 	w.site.Project.CheckAudit(t)
 	var errs []error
@@ -142,7 +142,7 @@ func (w *world) records(t testing.TB, state harness.State) error {
 }
 
 // keeps checks that every snapshot that there was is there, whole, and listed.
-func (w *world) keeps(t testing.TB) error {
+func (w *fixture) keeps(t testing.TB) error {
 	t.Helper()
 	ids, err := w.stored()
 	if err != nil {
@@ -167,7 +167,7 @@ func (w *world) keeps(t testing.TB) error {
 // logged checks what the audit log says of a way back since the trial began: it has
 // one end, which is that of the state of the root, and names the snapshot from
 // before it.
-func (w *world) logged(t testing.TB, state harness.State) error {
+func (w *fixture) logged(t testing.TB, state harness.State) error {
 	t.Helper()
 	ends := map[string]entry{}
 	began := map[string]entry{}
@@ -201,7 +201,7 @@ func (w *world) logged(t testing.TB, state harness.State) error {
 
 // lost says what nobody has any more: the content of a file that was there before
 // the trial, and is neither in the root nor in the store.
-func (w *world) lost(t testing.TB) error {
+func (w *fixture) lost(t testing.TB) error {
 	t.Helper()
 	has := map[string]bool{}
 	for _, thing := range w.picture(t) {

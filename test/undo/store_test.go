@@ -17,7 +17,7 @@ import (
 
 // taking takes a snapshot of a root of which there are others.
 func taking() *command {
-	return &command{name: "take", stands: true, prepare: func(t testing.TB, w *world) {
+	return &command{name: "take", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		w.commitIt(t)
 		w.take(t)
@@ -29,7 +29,7 @@ func taking() *command {
 // pruning removes two of five snapshots. That from before the commit stays, since the
 // commit can be undone.
 func pruning() *command {
-	return &command{name: "prune", stands: true, prepare: func(t testing.TB, w *world) {
+	return &command{name: "prune", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		harness.Must(t, os.WriteFile(w.path("first"), []byte("only in the first\n"), 0o600))
 		w.take(t)
@@ -56,7 +56,7 @@ func pruning() *command {
 // repairing brings again a content that was damaged, and one that is missing, of two that are
 // still in the root.
 func repairing() *command {
-	return &command{name: "repair", stands: true, damaged: true, prepare: func(t testing.TB, w *world) {
+	return &command{name: "repair", stands: true, damaged: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)
 		w.commitIt(t)
 		id := w.take(t)
@@ -75,7 +75,7 @@ func repairing() *command {
 }
 
 // strays are contents in the store that no snapshot needs, and what takes have left.
-func (w *world) strays() ([]string, error) {
+func (w *fixture) strays() ([]string, error) {
 	store := filepath.Join(w.site.Project.State, "snapshots")
 	strays, err := filepath.Glob(filepath.Join(store, "incoming", "*"))
 	if err != nil {
@@ -99,21 +99,21 @@ func (w *world) strays() ([]string, error) {
 // TestKillTake kills a take before its calls. The next one succeeds, and nothing is
 // left of the other.
 func TestKillTake(t *testing.T) {
-	storeSweep(t, taking(), sample.Thin(t, 17, 2), func(w *world, n int) []sysfault.Plan {
+	storeSweep(t, taking(), sample.Thin(t, 17, 3), func(w *fixture, n int) []sysfault.Plan {
 		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
 
 // TestKillPrune kills a prune before its calls.
 func TestKillPrune(t *testing.T) {
-	storeSweep(t, pruning(), sample.Every(t, 5), func(w *world, n int) []sysfault.Plan {
+	storeSweep(t, pruning(), sample.Every(t, 5), func(w *fixture, n int) []sysfault.Plan {
 		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
 
 // TestKillRepair kills a repair before its calls.
 func TestKillRepair(t *testing.T) {
-	storeSweep(t, repairing(), sample.Every(t, 5), func(w *world, n int) []sysfault.Plan {
+	storeSweep(t, repairing(), sample.Every(t, 5), func(w *fixture, n int) []sysfault.Plan {
 		return []sysfault.Plan{*harness.Killing(n, w.changing)}
 	})
 }
@@ -122,7 +122,7 @@ func TestKillRepair(t *testing.T) {
 func TestStoreErrors(t *testing.T) {
 	for _, a := range []*command{taking(), pruning(), repairing()} {
 		t.Run(a.name, func(t *testing.T) {
-			storeSweep(t, a, sample.Thin(t, 151, 10), func(w *world, n int) (plans []sysfault.Plan) {
+			storeSweep(t, a, sample.Thin(t, 151, 17), func(w *fixture, n int) (plans []sysfault.Plan) {
 				for _, f := range harness.FaultsAt(n, kinds()) {
 					plans = append(plans, sysfault.Plan{N: n, Onward: f.Onward, Errno: f.Errno, Record: true, Match: w.failing})
 				}
@@ -133,10 +133,10 @@ func TestStoreErrors(t *testing.T) {
 }
 
 // storeSweep runs a command on the store under plans, and then once more.
-func storeSweep(t *testing.T, a *command, s sample.Stride, plans func(w *world, n int) []sysfault.Plan) {
+func storeSweep(t *testing.T, a *command, s sample.Stride, plans func(w *fixture, n int) []sysfault.Plan) {
 	t.Helper()
 	var sum harness.Tally
-	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, s, func(t *testing.T, w *fixture, n int) bool {
 		for _, plan := range plans(w, n) {
 			w.reset(t)
 			r := w.site.Project.Run(t, &plan, w.args...)
@@ -157,7 +157,7 @@ func storeSweep(t *testing.T, a *command, s sample.Stride, plans func(w *world, 
 
 // afterStore checks the store after a command on it, and that the command does its
 // work then.
-func (w *world) afterStore(t *testing.T, r harness.Reply) error {
+func (w *fixture) afterStore(t *testing.T, r harness.Reply) error {
 	t.Helper()
 	if !r.Killed() {
 		if err := wellSaid(r); err != nil {
@@ -186,7 +186,7 @@ func (w *world) afterStore(t *testing.T, r harness.Reply) error {
 }
 
 // unchanged checks that the root is as it was, and the log whole.
-func (w *world) unchanged(t *testing.T) error {
+func (w *fixture) unchanged(t *testing.T) error {
 	t.Helper()
 	w.site.Project.CheckAudit(t)
 	_, err := w.site.Check(harness.Before)
@@ -195,7 +195,7 @@ func (w *world) unchanged(t *testing.T) error {
 
 // tidy checks that a prune leaves what it is to leave and no stray, and that one can
 // go back to every snapshot.
-func (w *world) tidy(t *testing.T) error {
+func (w *fixture) tidy(t *testing.T) error {
 	t.Helper()
 	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {
 		return fmt.Errorf("incoming has %q", left)

@@ -18,7 +18,7 @@ import (
 // their things stay, whatever becomes of the way back.
 func TestStrangers(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
-		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Thin(t, 79, 9)) })
+		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Thin(t, 79, 13)) })
 	}
 }
 
@@ -27,7 +27,7 @@ const mine = "mine, and made meanwhile"
 
 func strangersIn(t *testing.T, a *command, s sample.Stride) {
 	var sum harness.Tally
-	sweep(t, a, s, func(t *testing.T, w *world, n int) bool {
+	sweep(t, a, s, func(t *testing.T, w *fixture, n int) bool {
 		r := w.site.Project.Run(t, harness.Killing(n, w.changing), w.args...)
 		if !r.Killed() {
 			return false
@@ -49,7 +49,7 @@ func strangersIn(t *testing.T, a *command, s sample.Stride) {
 
 // free is a name that nobody has now, and that the way back is about, or one in a
 // directory that it is about; "" for none.
-func (w *world) free(taken bool) string {
+func (w *fixture) free(taken bool) string {
 	if !taken {
 		return w.freeIn("beside", "whole", "new")
 	}
@@ -65,7 +65,7 @@ func (w *world) free(taken bool) string {
 	return w.freeIn("beside", "out")
 }
 
-func (w *world) freeIn(dirs ...string) string {
+func (w *fixture) freeIn(dirs ...string) string {
 	i := slices.IndexFunc(dirs, func(dir string) bool {
 		info, err := os.Lstat(w.path(dir))
 		return err == nil && info.IsDir()
@@ -77,7 +77,7 @@ func (w *world) freeIn(dirs ...string) string {
 }
 
 // found says where the stranger's file is, beneath the directory above the root.
-func (w *world) found() (string, error) {
+func (w *fixture) found() (string, error) {
 	at := ""
 	err := filepath.WalkDir(w.above(), func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
@@ -96,7 +96,7 @@ func (w *world) found() (string, error) {
 }
 
 // stranger recovers from a root in which somebody has this name.
-func (w *world) stranger(t *testing.T, sum *harness.Tally, name string, n int) error {
+func (w *fixture) stranger(t *testing.T, sum *harness.Tally, name string, n int) error {
 	t.Helper()
 	r := w.site.Recover(t, nil)
 	sum.Add(fmt.Sprint("recover exit ", r.Status))
@@ -127,13 +127,12 @@ func (w *world) stranger(t *testing.T, sum *harness.Tally, name string, n int) e
 		}
 		return w.ended(t, harness.Before, harness.After)
 	}
-	err = w.acknowledged(t, sum)
-	_, gone := w.found()
-	return errors.Join(err, gone)
+	return w.acknowledged(t, sum, name)
 }
 
-// acknowledged releases a halted root in which somebody has something.
-func (w *world) acknowledged(t *testing.T, sum *harness.Tally) error {
+// acknowledged releases a halted root in which somebody has something of this name. It stays, and
+// where the command, once more, is to displace it, the snapshot from before has it.
+func (w *fixture) acknowledged(t *testing.T, sum *harness.Tally, name string) error {
 	t.Helper()
 	if r := w.site.Acknowledge(t); r.Status != 0 {
 		return fmt.Errorf("acknowledge: %v", r)
@@ -142,11 +141,21 @@ func (w *world) acknowledged(t *testing.T, sum *harness.Tally) error {
 	if r := w.site.PreviewReply(t, nil); r.Status == 3 {
 		return fmt.Errorf("after the acknowledgement: %v", r)
 	}
-	if err := errors.Join(w.lost(t), w.keeps(t), w.site.Ended()); err != nil {
+	_, gone := w.found()
+	if err := errors.Join(gone, w.lost(t), w.keeps(t), w.site.Ended()); err != nil {
 		return err
 	}
 	if r := w.site.Project.Run(t, nil, w.args...); r.Status != 0 {
 		return fmt.Errorf("once more, after the acknowledgement: %v", r)
 	}
-	return nil
+	if _, gone = w.found(); gone == nil {
+		return nil
+	}
+	sum.Add("displaced once more")
+	all := w.list(t)
+	if r := w.site.Project.Run(t, nil, "snapshot", "restore", "--json", all[len(all)-1].ID, name); r.Status != 0 {
+		return fmt.Errorf("%w: %v", gone, r)
+	}
+	_, gone = w.found()
+	return gone
 }

@@ -12,7 +12,7 @@
 //
 //	kill -9 while readers wait          TestKillWhileReading, fusemount.TestMountDead
 //	mount over a dead mount             TestKillWhileReading, fusemount.TestMountDead
-//	mount over what is not empty        TestMountpointRefused, fusemount.TestMountpointRefused
+//	mount over what is not empty        TestMountpointRejected, fusemount.TestMountpointRejected
 //	a link to a mount point             TestMountpointThroughLink, fusemount.TestMountThroughSymlink
 //	signals with a file open            TestUnmountUnderLoad, TestManySignals, spectrum.TestBusyReader,
 //	                                    fusemount.TestMountBusyViewIsDetached, fusemount.TestMountGrace
@@ -27,7 +27,7 @@
 //	every call that would change        TestReadOnly, TestReadOnlyNames, TestReadOnlyHandle,
 //	                                    TestRemountedToWrite, TestMappedToWrite
 //	unmount under load; cycles          TestUnmountUnderLoad, TestCycles, fusemount.TestMountCyclesLeaveNothing
-//	a mount in what is served           TestMountpointRefused; the script mount.txtar
+//	a mount in what is served           TestMountpointRejected; the script mount.txtar
 //
 // There is no unmount by itself: a dead view stays where it is, to be seen, until
 // umount or root takes it away, and no second process watches over the first.
@@ -36,7 +36,7 @@
 //
 //	tampering, one report for a block   TestThousandReadersRace, TestOneProcessor, spectrum.TestTamperingAfterMount
 //	sources become something else       TestSources, spectrum.TestSourceGoesAway
-//	programs, run from the view         TestExecute, TestExecuteRefused
+//	programs, run from the view         TestExecute, TestExecuteRejected
 //	go-fuse's own functions             TestPosix
 //	git, sqlite3, copying, building     TestGit, TestSQLite, TestCopies, TestGoBuild
 //

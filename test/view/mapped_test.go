@@ -129,7 +129,7 @@ func TestExecute(t *testing.T) {
 	output(t, nil, v.Path("tree/true"))
 }
 
-func TestExecuteRefused(t *testing.T) {
+func TestExecuteRejected(t *testing.T) {
 	p := sealed(t, func(dir string) { copyFile(t, "/bin/true", filepath.Join(dir, "true")) })
 	v := p.Mount(t, harness.Mounting{})
 	if err := exec.Command(v.Path("tree/true")).Run(); !errors.Is(err, syscall.EACCES) {

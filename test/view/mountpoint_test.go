@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMountpointRefused: where a view must not be it is refused with a reason,
+// TestMountpointRejected: where a view must not be it is refused with a reason,
 // and nothing is mounted. A dead view is in TestKillWhileReading.
-func TestMountpointRefused(t *testing.T) {
+func TestMountpointRejected(t *testing.T) {
 	p := harness.New(t, harness.Small())
 	v := p.Mount(t, harness.Mounting{})
 	dir := t.TempDir()
@@ -37,14 +37,14 @@ func TestMountpointRefused(t *testing.T) {
 		at("fifo"):        "not a directory",
 		at("nothing"):     "no such file",
 		at("dangling"):    "no such file",
-		v.Dir:             "mounted there already",
+		v.Dir:             "already mounted there",
 		v.Path("new"):     "not empty",
 		inside:            "overlaps the project root",
 		at("to inside"):   "overlaps the project root",
 		run:               "overlaps",
 		state:             "overlaps the state directory",
 		filepath.Dir(dir): "not empty",
-		"/":               "mounted there already",
+		"/":               "already mounted there",
 		"":                "no such file",
 	} {
 		r := p.Run(t, nil, "mount", p.Runs[0].Dir, place)

@@ -18,6 +18,9 @@ type Hasher struct {
 	marks []byte // of the file at hand
 	tags  bool
 	nonce nonce
+
+	every  int64  // bytes between two chaining values in values; 0 for none
+	values []byte // of the file at hand
 }
 
 // readSize is how much is read at once: several blocks, and few enough bytes
@@ -36,6 +39,17 @@ func NewTagger() *Hasher {
 	h.tags = true
 	return h
 }
+
+// Every makes the Hasher also record the chaining values at each multiple of so many bytes, which
+// are a multiple of [BlockSize]; see [Hasher.Values].
+func (h *Hasher) Every(bytes int64) *Hasher {
+	h.every = bytes
+	return h
+}
+
+// Values returns the chaining values between blocks, in order, of the file that [Hasher.Sum] read
+// last, in the size of blocks that was given to [Hasher.Every]. They are valid until the next Sum.
+func (h *Hasher) Values() []byte { return h.values }
 
 // Sum reads r from its start, at most limit bytes, and returns the table of the bytes read. A
 // file that ends earlier is no error: the table has its size. Sum stops when ctx is done.
@@ -60,7 +74,7 @@ func (h *Hasher) Sum(ctx context.Context, r io.ReaderAt, limit int64) (Table, er
 
 func (h *Hasher) begin() Table {
 	h.hash.Reset()
-	h.marks = h.marks[:0]
+	h.marks, h.values = h.marks[:0], h.values[:0]
 	if h.tags {
 		return Table{serial: serials.Add(1)}
 	}
@@ -81,6 +95,9 @@ func (h *Hasher) add(t *Table, data []byte) {
 // mark notes what one block will be checked against: its tag, or the state
 // before it.
 func (h *Hasher) mark(t *Table, block []byte) {
+	if h.every > 0 && t.size > 0 && t.size%h.every == 0 {
+		h.values = appendState(h.values, h.hash)
+	}
 	switch {
 	case h.tags:
 		h.marks = appendTag(h.marks, h.nonce.set(t.serial, t.size/TagBlockSize), block)

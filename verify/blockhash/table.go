@@ -57,14 +57,30 @@ func (t *Table) holds(i int64, data []byte, n *nonce) bool {
 	if t.serial != 0 {
 		return tagHolds(t.marks[i*tagLen:(i+1)*tagLen], n.set(t.serial, i), data)
 	}
+	if i == t.Blocks()-1 {
+		return EndsIn(t.stateBefore(i), i*BlockSize, data, t.digest)
+	}
+	return LeadsTo(t.stateBefore(i), i*BlockSize, data, t.stateBefore(i+1))
+}
+
+// LeadsTo reports whether a block of a file at offset off, a multiple of 64, leads from the
+// chaining value before it (nil: the beginning of the file) to the one after it. The block has a
+// multiple of 64 bytes.
+func LeadsTo(before []byte, off int64, block, after []byte) bool {
 	h := hashers.Get().(hash.Hash)
 	defer hashers.Put(h)
-	resume(h, t.stateBefore(i), i*BlockSize)
-	h.Write(data)
-	if i == t.Blocks()-1 {
-		return bytes.Equal(h.Sum(make([]byte, 0, sha256.Size)), t.digest[:])
-	}
-	return subtle.ConstantTimeCompare(appendState(nil, h), t.stateBefore(i+1)) == 1
+	resume(h, before, off)
+	h.Write(block)
+	return subtle.ConstantTimeCompare(appendState(make([]byte, 0, sha256.Size), h), after) == 1
+}
+
+// EndsIn is [LeadsTo] for the last block of a file, of any length, and the SHA-256 of the file.
+func EndsIn(before []byte, off int64, block []byte, digest [sha256.Size]byte) bool {
+	h := hashers.Get().(hash.Hash)
+	defer hashers.Put(h)
+	resume(h, before, off)
+	h.Write(block)
+	return bytes.Equal(h.Sum(make([]byte, 0, sha256.Size)), digest[:])
 }
 
 // stateBefore is the chaining value at the start of block i; nil for the first.

@@ -49,7 +49,7 @@ func HasInstructions() bool {
 	return false
 }
 
-// serials gives every table with tags a number of its own, from 1.
+// serials returns every table with tags a number of its own, from 1.
 var serials atomic.Uint64
 
 // nonce is unique for every block of every table: the table's number and the

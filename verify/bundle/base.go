@@ -31,14 +31,14 @@ type FormError struct {
 }
 
 func (e *FormError) Error() string {
-	return fmt.Sprintf("%q %s, and a change set has no form for that", e.Path, e.What)
+	return fmt.Sprintf("%q %s, which a change set cannot express", e.Path, e.What)
 }
 
 // ErrUnchanged reports that there is nothing to seal.
 var ErrUnchanged = errors.New("nothing has changed since the base")
 
 // ErrNothingCarried is why a set that only removes cannot be sealed.
-var ErrNothingCarried = errors.New("all that has changed is that files were removed, and a bundle needs a file: there is no unchanged one that it could carry, whose name is neither hidden nor restricted")
+var ErrNothingCarried = errors.New("files were only removed, but a bundle needs at least one file, and no unchanged file is available whose name is neither hidden nor restricted")
 
 // BaseList is a base whose files are known already: nothing of it is read.
 type BaseList struct {
@@ -64,7 +64,7 @@ type BaseFile struct {
 type DoubtError struct{ Path, Doubt string }
 
 func (e *DoubtError) Error() string {
-	return fmt.Sprintf("%q differs from the base, but what it was there is not known: it %s", e.Path, e.Doubt)
+	return fmt.Sprintf("%q differs from the base, but its content in the base is not known: it %s", e.Path, e.Doubt)
 }
 
 // comparison is a project against the base that it started from.
@@ -149,7 +149,7 @@ func (c *comparison) openBase(opts SealOptions, rules *ignore.Rules) error {
 		return nil
 	}
 	baseRules, err := ignore.New(opts.Base, opts.Exclude)
-	opts.Project = opts.Base
+	opts.Project, opts.Blocks = opts.Base, false
 	c.base = collecting{ctx: c.project.ctx, opts: opts, rules: baseRules, other: rules}
 	return err
 }

@@ -223,9 +223,9 @@ func (c *Changes) readRemoves(v canonjson.Value) error {
 		case slices.ContainsFunc(path.Components(), func(name string) bool { return len(name) > pathsafe.MaxName }):
 			return fmt.Errorf(`"removes" has %q, and no name in a path has more than %d bytes`, text, pathsafe.MaxName)
 		case Reserved(path):
-			return fmt.Errorf(`"removes" has %q, a name that a restore needs for itself`, text)
+			return fmt.Errorf(`"removes" has %q, a name reserved for the restore`, text)
 		case c.base[text] == nil:
-			return fmt.Errorf(`"base" does not say what the removed %q was`, text)
+			return fmt.Errorf(`"base" has no content for the removed %q`, text)
 		}
 		c.removes = append(c.removes, path)
 	}
@@ -251,9 +251,9 @@ func ascending(name string, v canonjson.Value) ([]string, error) {
 		text, ok := element.Text()
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("%q has something that is not a string", name)
+			return nil, fmt.Errorf("%q has an element that is not a string", name)
 		case len(texts) > 0 && text <= texts[len(texts)-1]:
-			return nil, fmt.Errorf("%q: %q is there twice or not in ascending order", name, text)
+			return nil, fmt.Errorf("%q: %q is a duplicate or not in ascending order", name, text)
 		}
 		texts = append(texts, text)
 	}
@@ -266,7 +266,7 @@ func (c *Changes) fits(outputs iter.Seq[string]) error {
 	taken := make(map[string]string, len(c.base)) // what each path is
 	for path := range outputs {
 		if _, ok := c.base[path]; !ok {
-			return fmt.Errorf(`"base" does not say what the output %q was`, path)
+			return fmt.Errorf(`"base" has no content for the output %q`, path)
 		}
 		taken[path] = "an output"
 	}

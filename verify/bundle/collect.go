@@ -23,6 +23,12 @@ type output struct {
 	digest [sha256.Size]byte
 	isExec bool   // its owner may execute it
 	doubt  string // of a base, [BaseFile.Doubt]
+
+	// Of a file that was hashed: what its block table has.
+	perm   fs.FileMode
+	sec    int64
+	nsec   int32
+	values []byte
 }
 
 // collect finds every file that is an argument, or is in a directory that is one and is not
@@ -43,7 +49,7 @@ func collect(ctx context.Context, opts SealOptions) ([]output, error) {
 	}
 	c.tell()
 	if len(c.outputs) == 0 {
-		return nil, errors.New("there is no file to seal: " + c.whyNone())
+		return nil, errors.New("no file to seal: " + c.whyNone())
 	}
 	c.sort()
 	return c.outputs, nil
@@ -70,7 +76,7 @@ func (c *collecting) tell() {
 
 func (c *collecting) whyNone() string {
 	if len(c.left)+len(c.special) > 0 {
-		return "the outputs are empty, but for what is left out"
+		return "all outputs were left out"
 	}
 	return "the outputs are empty directories"
 }
@@ -186,12 +192,6 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 	return "", nil
 }
 
-// runs and lawRuns are where the run directories of a project are.
-const (
-	runs    = "CONTRACTS/_runs"
-	lawRuns = "LAW/" + runs
-)
-
 // file notes a file.
 func (c *collecting) file(name string, st pathsafe.Stat) error {
 	if !st.Mode.IsRegular() {
@@ -218,7 +218,7 @@ func namedOutput(path pathsafe.Path) (output, error) {
 		return output{}, errors.New("an output has no path")
 	}
 	if !utf8.ValidString(path.String()) {
-		return output{}, fmt.Errorf("output %q: its name is not UTF-8, so JSON cannot hold it", path)
+		return output{}, fmt.Errorf("output %q: its name is not UTF-8 and cannot be written as JSON", path)
 	}
 	return output{path: path}, nil
 }

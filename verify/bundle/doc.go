@@ -12,7 +12,7 @@
 //     rejected before anything is hashed;
 //  2. the outputs are hashed on all cores;
 //  3. the seven artifacts are written as canonical JSON into a directory beside
-//     the run directory, and synced;
+//     the run directory, with [BlocksFile] if it was asked for, and synced;
 //  4. one rename gives that directory its name. Until then there is no bundle,
 //     afterwards there is a whole one.
 //

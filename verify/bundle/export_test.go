@@ -23,3 +23,6 @@ var CheckKey = checkKey
 
 // SmallOrderY is the table of SmallOrder.
 var SmallOrderY = smallOrderY
+
+// Thinned is how a table with larger blocks than the default ones gets its values.
+var Thinned = thinned

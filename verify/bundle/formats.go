@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -33,8 +34,11 @@ const (
 // MaxSize returns the size limit in bytes for an artifact of this name, for reading and for
 // writing.
 func MaxSize(name string) int64 {
-	if name == OutputHashes || name == ChangesFile {
+	switch name {
+	case OutputHashes, ChangesFile:
 		return 256 << 20
+	case BlocksFile:
+		return blocktable.MaxSize
 	}
 	return 16 << 20
 }

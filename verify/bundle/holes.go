@@ -98,7 +98,7 @@ func Holes(f *os.File, size int64) int64 {
 }
 
 // Seek is lseek(2), again where a signal has interrupted it.
-func Seek(f *os.File, at int64, whence int) (int64, error) {
+func Seek(f pathsafe.Opened, at int64, whence int) (int64, error) {
 	for {
 		to, err := unix.Seek(int(f.Fd()), at, whence)
 		if !errors.Is(err, unix.EINTR) {

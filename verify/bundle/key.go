@@ -73,7 +73,7 @@ func digestMessage(context string, digest [sha256.Size]byte) []byte {
 }
 
 // errNoKey is what the zero Key is refused with.
-var errNoKey = errors.New("there is no key")
+var errNoKey = errors.New("no key")
 
 // maxKeyFile bounds a key file; a PKCS#8 Ed25519 key has some 120 bytes.
 const maxKeyFile = 16 << 10

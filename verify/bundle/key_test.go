@@ -54,9 +54,9 @@ func TestKeyFileOfOpenSSL(t *testing.T) {
 	}
 }
 
-// TestLoadKeyRefuses: each case spoils one good key file. None may hang, so
+// TestLoadKeyRejects: each case spoils one good key file. None may hang, so
 // each gets a time limit.
-func TestLoadKeyRefuses(t *testing.T) {
+func TestLoadKeyRejects(t *testing.T) {
 	rename := func(t *testing.T, path string) string {
 		must(t, os.Rename(path, path+".real"))
 		return path + ".real"
@@ -99,7 +99,7 @@ func TestLoadKeyRefuses(t *testing.T) {
 	}
 }
 
-func TestLoadKeyRefusesOtherKinds(t *testing.T) {
+func TestLoadKeyRejectsOtherKinds(t *testing.T) {
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	must(t, err)
 	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
@@ -24,11 +25,12 @@ type Known struct {
 
 // KnownOptions are the options of [SealKnown]. RunDir, Outputs, Key and BuildID are required.
 type KnownOptions struct {
-	RunDir      string         // the run directory to make; it must not exist, or be empty
-	In          *pathsafe.Dir  // what RunDir is a path in; nil: of its own
-	Outputs     []Known        // in any order, no path twice
-	Inputs      []string       // references for TASK_SPEC.json
-	Constraints map[string]any // of TASK_SPEC.json; nil is {}
+	RunDir      string            // the run directory to make; it must not exist, or be empty
+	In          *pathsafe.Dir     // what RunDir is a path in; nil: of its own
+	Outputs     []Known           // in any order, no path twice
+	Inputs      []string          // references for TASK_SPEC.json
+	Constraints map[string]any    // of TASK_SPEC.json; nil is {}
+	Blocks      *blocktable.Table // of exactly these outputs; nil for none
 	Key         Key
 	BuildID     string // validator_build_id, "git:…" or "file:…"
 	Now         time.Time
@@ -59,14 +61,14 @@ func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	}
 	return statement{
 		inputs: opts.Inputs, expected: expectedOf(outputs), constraints: opts.Constraints, outputs: outputs,
-		key: opts.Key, buildID: opts.BuildID, now: opts.Now,
+		blocks: opts.Blocks, key: opts.Key, buildID: opts.BuildID, now: opts.Now,
 	}.seal(ctx, target, extra)
 }
 
 // knownOutputs sorts outputs. It accepts a [Reserved] name: a restore may have put it there.
 func knownOutputs(known []Known) ([]output, error) {
 	if len(known) == 0 {
-		return nil, errors.New("there is no file to seal")
+		return nil, errors.New("no file to seal")
 	}
 	outputs := make([]output, 0, len(known))
 	for _, k := range known {
@@ -139,11 +141,11 @@ func checkExtra(name string) error {
 	case len(p.Components()) > 1 || len(name) > pathsafe.MaxName:
 		return errors.New("not a plain name")
 	case strings.HasPrefix(name, "."):
-		return errors.New("hidden names are not taken")
+		return errors.New("hidden names are not allowed")
 	}
 	for _, pattern := range notExtra {
 		if match, err := path.Match(pattern, name); match || err != nil {
-			return errors.Join(errors.New("this name is not free"), err)
+			return errors.Join(errors.New("this name is reserved"), err)
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestSealKnownReserved(t *testing.T) {
 	}
 }
 
-func TestSealKnownRefuses(t *testing.T) {
+func TestSealKnownRejects(t *testing.T) {
 	for name, change := range map[string]func(*bundle.KnownOptions){
 		"no output":     func(o *bundle.KnownOptions) { o.Outputs = nil },
 		"twice":         func(o *bundle.KnownOptions) { o.Outputs = append(o.Outputs, o.Outputs[1]) },

@@ -42,7 +42,7 @@ const (
 type LowerError struct{ Paths []string } // in ascending order
 
 func (e *LowerError) Error() string {
-	return "changed by another process after the overlay was mounted, so that it is not known what the change began with: " + LeftOut{Paths: e.Paths}.String()
+	return "changed by another process after the overlay was mounted, so the base of the change is unknown: " + LeftOut{Paths: e.Paths}.String()
 }
 
 // layerReader compares an upper layer with the layer beneath it.
@@ -335,7 +335,7 @@ func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 }
 
 // ErrSince is the error of a file that was changed after a given time.
-var ErrSince = errors.New("it was changed since")
+var ErrSince = errors.New("it was changed afterwards")
 
 // ReadBase reads a file of the lower layer for a [BaseList]. The error is [ErrSince] if it was
 // changed after Since or while it was read, or if its directory may be another one than the

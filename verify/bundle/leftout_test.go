@@ -136,7 +136,7 @@ func TestSealLeavesNothing(t *testing.T) {
 	s.Write("a", "a")
 	s.opts.Outputs, s.opts.Exclude = []string{"."}, []string{"*"}
 	failsUnchanged(t, s, nil)
-	if _, err := bundle.Seal(t.Context(), s.opts); err == nil || !strings.Contains(err.Error(), "but for what is left out") {
+	if _, err := bundle.Seal(t.Context(), s.opts); err == nil || !strings.Contains(err.Error(), "all outputs were left out") {
 		t.Error(err)
 	}
 	s.opts.Exclude = []string{"["}

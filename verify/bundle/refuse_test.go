@@ -119,7 +119,7 @@ func device(s *sealing, rel string) {
 	s.node(rel, unix.S_IFCHR)
 }
 
-func TestSealRefuses(t *testing.T) {
+func TestSealRejects(t *testing.T) {
 	for _, c := range refusals {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSealing(t)

@@ -10,11 +10,13 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spectrumfs/spectrum/verify/ignore"
 )
@@ -36,7 +38,11 @@ type SealOptions struct {
 	Key     Key
 	BuildID string // validator_build_id, "git:…" or "file:…"
 
-	Constraints map[string]any // of TASK_SPEC.json; nil is {}; it has no member [ChangesMember]
+	Constraints map[string]any // of TASK_SPEC.json; nil is {}; it has no member [ChangesMember] or [BlocksMember]
+
+	// Blocks has a block table of the outputs made, [BlocksFile], and signed. It takes 32 bytes
+	// for each 256 KiB, and is left out if it would be larger than any that is read.
+	Blocks bool
 
 	// Base, unless nil, is the state that the project started from: the bundle is then a
 	// change set, and Outputs are compared. New and changed files are outputs, files only in
@@ -114,6 +120,11 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
+	if opts.Blocks {
+		if s.blocks, err = tableOf(opts.Project, s.outputs); err != nil {
+			return Sealed{}, err
+		}
+	}
 	sealed, err := s.seal(ctx, target, extra)
 	for n := 0; n < maxNames && opts.another(err); n++ {
 		if target, err = opts.place(opts.Another()); err != nil {
@@ -175,7 +186,8 @@ type statement struct {
 	inputs      []string
 	expected    []string
 	constraints map[string]any
-	outputs     []output // in ascending order
+	outputs     []output          // in ascending order
+	blocks      *blocktable.Table // of them; nil for none
 	key         Key
 	buildID     string
 	now         time.Time // the zero time is now
@@ -191,6 +203,9 @@ func (s statement) seal(ctx context.Context, target runDir, extra []file) (Seale
 	if err := ctx.Err(); err != nil {
 		return Sealed{}, err
 	}
+	if s.blocks != nil {
+		files = append(files, file{name: BlocksFile, raw: s.blocks.Bytes()})
+	}
 	if err := target.publish(append(files, extra...)); err != nil {
 		return Sealed{}, err
 	}
@@ -201,7 +216,7 @@ func (s statement) seal(ctx context.Context, target runDir, extra []file) (Seale
 // later.
 func (o SealOptions) complete() error {
 	if o.Project == nil {
-		return errors.New("sealing: there is no project root")
+		return errors.New("sealing: no project root")
 	}
 	if o.Layer != nil {
 		if err := o.Layer.isOfUpper(o.Project, os.Geteuid()); err != nil {
@@ -214,11 +229,11 @@ func (o SealOptions) complete() error {
 func checkRequired(runDir string, key Key, buildID string) error {
 	switch {
 	case runDir == "":
-		return errors.New("sealing: there is no run directory")
+		return errors.New("sealing: no run directory")
 	case key.private == nil:
 		return fmt.Errorf("sealing: %w", errNoKey)
 	case buildID == "":
-		return errors.New("sealing: there is no validator build id")
+		return errors.New("sealing: no validator build id")
 	}
 	return nil
 }
@@ -230,7 +245,7 @@ type SizeError struct {
 }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("%s would have more than %d bytes, the most that is read", e.Artifact, e.Limit)
+	return fmt.Sprintf("%s would have more than the limit of %d bytes", e.Artifact, e.Limit)
 }
 
 // checkRoom rejects more outputs than OUTPUT_HASHES.json can hold, before they are hashed,
@@ -265,12 +280,16 @@ func checkSize(name string, size int64) error {
 	return nil
 }
 
-// hashAll fills in the digest and size of every output.
+// hashAll fills in the digest, the size and the chaining values of every output.
 func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
 	if opts.Listed != nil {
 		opts.Listed(len(outputs), totalBytes(outputs))
 	}
-	return inorder.Each(ctx, 0, len(outputs), blockhash.NewHasher, func(h *blockhash.Hasher, i int) error {
+	newHasher := blockhash.NewHasher
+	if opts.Blocks {
+		newHasher = func() *blockhash.Hasher { return blockhash.NewHasher().Every(blocktable.DefaultBlock) }
+	}
+	return inorder.Each(ctx, 0, len(outputs), newHasher, func(h *blockhash.Hasher, i int) error {
 		return outputs[i].hash(ctx, opts, h)
 	})
 }
@@ -291,7 +310,8 @@ func (o *output) hash(ctx context.Context, opts SealOptions, h *blockhash.Hasher
 	if info, err := f.Stat(); err != nil || info.Size() != st.Size || table.Size() != st.Size {
 		return fmt.Errorf("output %q changed while it was read", o.path)
 	}
-	o.size, o.digest = table.Size(), table.Digest()
+	o.size, o.digest, o.values = table.Size(), table.Digest(), slices.Clone(h.Values())
+	o.perm, o.sec, o.nsec = st.Mode.Perm(), st.ModTime.Unix(), int32(st.ModTime.Nanosecond())
 	return nil
 }
 
@@ -303,10 +323,11 @@ func (s statement) artifacts() ([]file, Sealed, error) {
 	}
 	created := now.UTC().Format(time.RFC3339Nano)
 	w := artifactWriter{}
-	taskSpec := w.add(TaskSpec, s.taskSpec(created))
+	proof := w.make(Proof, withProofHash(map[string]any{"restoration_result": map[string]any{"verified": true}}))
+	taskSpec := w.add(TaskSpec, s.taskSpec(created, proof))
 	status := w.add(Status, map[string]any{"status": "success", "cmp01": "pass", "completed_at": created, "error": nil})
 	hashes := w.add(OutputHashes, s.outputHashes(created))
-	w.add(Proof, withProofHash(map[string]any{"restoration_result": map[string]any{"verified": true}}))
+	w.files = append(w.files, proof)
 	public := s.key.public()
 	id := ValidatorID(public)
 	w.add(Identity, map[string]string{"algorithm": Algorithm, "public_key": hex.EncodeToString(public), "validator_id": id})
@@ -320,11 +341,13 @@ func (s statement) artifacts() ([]file, Sealed, error) {
 	return w.files, Sealed{BundleRoot: root, ValidatorID: id, Files: len(s.outputs), Bytes: totalBytes(s.outputs)}, w.err
 }
 
-func (s statement) taskSpec(created string) map[string]any {
-	constraints := s.constraints
-	if constraints == nil {
-		constraints = map[string]any{}
+func (s statement) taskSpec(created string, proof file) map[string]any {
+	constraints := map[string]any{}
+	if s.blocks != nil {
+		claim := BlocksClaim{s.blocks.Block(), s.blocks.Sum(), sha256.Sum256(proof.raw)}
+		constraints[BlocksMember] = claim.member()
 	}
+	maps.Copy(constraints, s.constraints)
 	return map[string]any{
 		"task_id":          s.runID,
 		"inputs":           orEmpty(s.inputs),
@@ -391,8 +414,15 @@ type artifactWriter struct {
 	err   error
 }
 
-// add writes v as canonical JSON, and returns it as read back.
+// add is make for the next artifact of the run directory.
 func (w *artifactWriter) add(name string, v any) file {
+	f := w.make(name, v)
+	w.files = append(w.files, f)
+	return f
+}
+
+// make writes v as canonical JSON, and returns it as read back.
+func (w *artifactWriter) make(name string, v any) file {
 	raw, err := canonjson.Marshal(v)
 	if err != nil {
 		w.fail(name, err)
@@ -410,9 +440,7 @@ func (w *artifactWriter) add(name string, v any) file {
 	if !ok {
 		w.fail(name, errors.New("not an object"))
 	}
-	f := file{name, raw, object}
-	w.files = append(w.files, f)
-	return f
+	return file{name, raw, object}
 }
 
 func (w *artifactWriter) fail(name string, err error) {

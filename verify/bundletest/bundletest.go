@@ -12,12 +12,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"golang.org/x/sys/unix"
@@ -174,6 +178,47 @@ func (r *Run) SetChanges(content string) {
 		fields["constraints"] = map[string]any{bundle.ChangesMember: claim}
 	})
 	r.Sign()
+}
+
+// SetBlocks makes the run one with a block table: with this content of BLOCKS, and a signed claim
+// that fits it. The blocks of the claim have so many bytes.
+func (r *Run) SetBlocks(content []byte, block int64) {
+	r.T.Helper()
+	r.WriteRaw(bundle.BlocksFile, content)
+	r.Edit(bundle.TaskSpec, func(fields map[string]any) {
+		constraints, _ := fields["constraints"].(map[string]any)
+		constraints[bundle.BlocksMember] = map[string]any{"form": 1, "block": block, "table": Hash(string(content)), "proof": Hash(string(r.Read(bundle.Proof)))}
+	})
+	r.Sign()
+}
+
+// Blocks returns a table of outputs (path to content), whose entries change may edit. Every mode is
+// 0644 or 0755, and the time is the second 5.
+func (p *Project) Blocks(block int64, outputs map[string]string, change func(*blocktable.Entry)) []byte {
+	p.T.Helper()
+	table, err := blocktable.New(blocktable.Draft{
+		Block: block, DirPerm: func(string) fs.FileMode { return 0o755 },
+		Entries: func(yield func(blocktable.Entry) bool) {
+			for _, path := range slices.Sorted(maps.Keys(outputs)) {
+				content := outputs[path]
+				h := blockhash.NewHasher().Every(block)
+				if _, err := h.Sum(p.T.Context(), strings.NewReader(content), int64(len(content))); err != nil {
+					p.T.Fatal(err)
+				}
+				e := blocktable.Entry{Path: path, Attributes: blocktable.Attributes{Size: int64(len(content)), Perm: 0o644, Sec: 5}, Values: slices.Clone(h.Values())}
+				if change != nil {
+					change(&e)
+				}
+				if !yield(e) {
+					return
+				}
+			}
+		},
+	})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	return table.Bytes()
 }
 
 // Sign writes identity, payload and signature for the artifacts as they are.

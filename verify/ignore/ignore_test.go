@@ -127,7 +127,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRejected(t *testing.T) {
 	for _, text := range []string{"a[", "[]", "[!", "[a-", "a\\", "\xff", "/", "//", "//a", "a//b", "a//", "!", "!/", "[[:nope:]]", "[\\", strings.Repeat("x", ignore.MaxPattern+1)} {
 		_, dir := place(t, map[string]string{ignore.File: "fine\n" + text + "\nalso"})
 		r, err := ignore.New(dir, nil)

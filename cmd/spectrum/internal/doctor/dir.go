@@ -17,10 +17,9 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// This file has what the doctor says of a directory and its file system.
+// This file has the checks of a directory and its file system.
 
-// examineDir adds what is found in a directory. Where to go from one that will not
-// do, elsewhere says.
+// examineDir adds the checks of a directory. elsewhere is the hint for an unsuitable one.
 func (d *Doctor) examineDir(ctx context.Context, path, elsewhere string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -55,10 +54,10 @@ func (d *directory) look(ctx context.Context) []Check {
 	defer dir.Close()
 	volume, err := machine.Describe(dir)
 	if err != nil {
-		d.add(fine("file-system", d.path, "%v", err).but(Fail, "no command can work here", "look into what is wrong with the disk: \"dmesg\""))
+		d.add(fine("file-system", d.path, "%v", err).but(Fail, "no command can work here", "check the disk: \"dmesg\""))
 		return d.checks
 	}
-	if d.elsewhere == rootElsewhere { // who can move the state directory is a check of its own
+	if d.elsewhere == rootElsewhere { // a separate check covers users that can move the state directory
 		d.add(d.parents())
 	}
 	writable := dir.Writable()
@@ -83,14 +82,14 @@ func (d *directory) look(ctx context.Context) []Check {
 func (d *directory) parents() Check {
 	way, err := pathsafe.WayTo(d.path)
 	if err != nil {
-		return fine("root-parents", d.path, "%v", err).but(Warn, "whether another user can rename the restore root is not known", "")
+		return fine("root-parents", d.path, "%v", err).but(Warn, "it is unknown whether another user can rename the restore root", "")
 	}
 	if len(way.Loose) == 0 {
 		return fine("root-parents", d.path, "no other user can rename %q, or what leads to it", d.path)
 	}
 	return fine("root-parents", d.path, "%s", way.Loose[0]).but(Warn,
 		"a preview shows a conflict that has to be acknowledged; rollback, recover and snapshot need the real path",
-		fmt.Sprintf("name a restore root elsewhere; or look at that directory, and add --foreign-root %s to those commands", words.Shell(way.Real)))
+		fmt.Sprintf("choose another restore root; or inspect that directory, and add --foreign-root %s to those commands", words.Shell(way.Real)))
 }
 
 func (d *directory) cannotOpen(err error) Check {
@@ -121,8 +120,7 @@ func (d *directory) writable(err error, v machine.Volume) Check {
 	return c.but(Fail, "nothing can be written here: a restore is refused with RESTORE_TARGET_NOT_WRITABLE", remedy)
 }
 
-// How file systems are told apart. A name that ends with "." stands for all that
-// begin with it.
+// Names of file systems. A name that ends with "." covers all that begin with it.
 var (
 	triedThroughCuts = []string{"ext4", "xfs", "btrfs"}
 	inMemory         = []string{"tmpfs", "ramfs"}
@@ -136,9 +134,9 @@ var (
 func (d *directory) fileSystem(v machine.Volume) Check {
 	c := fine("file-system", d.path, "%s on %q", orUnknown(v.Type), orUnknown(v.Mountpoint))
 	if v.Type == "" {
-		return c.but(Warn, "what it keeps through a power cut is not known", d.elsewhere)
+		return c.but(Warn, "its behaviour in a power cut is unknown", d.elsewhere)
 	}
-	const tears = "after a power cut a part of a commit may be there, and no recovery can tell"
+	const tears = "after a power cut a part of a commit may remain, and recovery cannot detect it"
 	switch {
 	case v.NoJournal:
 		c.Found += ", without a journal"
@@ -152,13 +150,13 @@ func (d *directory) fileSystem(v machine.Volume) Check {
 		c.Found += ", mounted volatile"
 		return c.but(Warn, tears, d.elsewhere+": a volume of the container")
 	case v.Type == "overlay":
-		return c.but(Warn, "what is here goes with its container; a directory that a rollback or snapshot restore takes away and has to bring back is made again, as another inode", d.elsewhere+": a volume of the container")
+		return c.but(Warn, "files here are lost with their container; a directory that a rollback or snapshot restore removes and has to put back becomes a new inode", d.elsewhere+": a volume of the container")
 	case slices.Contains(inMemory, v.Type):
-		return c.but(Warn, "nothing here outlives a restart", d.elsewhere)
+		return c.but(Warn, "files here are lost at a restart", d.elsewhere)
 	case slices.Contains(networked, v.Type):
-		return c.but(Warn, "the lock is one of this host: no other host may work here at the same time; what a power cut leaves was not tried", d.elsewhere)
+		return c.but(Warn, "locks do not work across hosts: no other host may use the root at the same time; power cuts were not tested", d.elsewhere)
 	case !slices.Contains(triedThroughCuts, v.Type):
-		return c.but(Warn, "that a power cut leaves all or nothing was not tried here", d.elsewhere)
+		return c.but(Warn, "all-or-nothing after a power cut was not tested here", d.elsewhere)
 	}
 	return c
 }
@@ -186,7 +184,7 @@ func (d *directory) space(v machine.Volume) Check {
 		short = short || i.Free < fewInodes || i.Free < i.Total/littleOf
 	}
 	if short {
-		return c.but(Warn, "a commit that does not fit is rolled back: nothing of it is left", "\"df -h\" and \"df -i\" say what is used; \"spectrum snapshot prune\" removes old snapshots")
+		return c.but(Warn, "a commit that does not fit is rolled back: nothing of it is left", "\"df -h\" and \"df -i\" show what is used; \"spectrum snapshot prune\" removes old snapshots")
 	}
 	return c
 }
@@ -208,18 +206,18 @@ func (d *directory) unfinished(dir *pathsafe.Dir) Check {
 	found, err := staging.Leftovers(dir)
 	if err != nil {
 		c.Found = err.Error()
-		return c.but(Fail, "no command can work here", "look into what is wrong with the disk: \"dmesg\"")
+		return c.but(Fail, "no command can work here", "check the disk: \"dmesg\"")
 	}
 	if len(found) > 0 {
-		c.Found = fmt.Sprintf("%q is at work, or was killed", found[0])
-		return c.but(Warn, "the next command on this root ends it first", "spectrum recover "+words.Shell(d.path))
+		c.Found = fmt.Sprintf("%q is running, or was killed", found[0])
+		return c.but(Warn, "the next command on this root recovers it first", "spectrum recover "+words.Shell(d.path))
 	}
 	return c
 }
 
-// untried stands for everything that was not tried.
+// untried replaces all checks that were not made.
 func (d *directory) untried(why, remedy string) Check {
-	return fine("features", d.path, "not tried: %s", why).but(Skipped, "what the file system can do is not known", remedy)
+	return fine("features", d.path, "not tried: %s", why).but(Skipped, "the features of the file system are unknown", remedy)
 }
 
 // tried adds what trying everything has led to. A disk that is full fails once.
@@ -240,7 +238,7 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 	switch {
 	case machine.IsFull(err):
 	case errors.Is(err, context.DeadlineExceeded):
-		slow := fine("features", d.path, "it takes more than %v to try them", d.patience)
+		slow := fine("features", d.path, "the checks take more than %v", d.patience)
 		d.add(slow.but(Warn, "a commit waits as long at each of its syncs", "see who writes there: \"iostat\"; then run it again"))
 	case err != nil:
 		c := fine("features", d.path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -251,10 +249,10 @@ func (d *directory) tried(findings []machine.Finding, err error) {
 	}
 }
 
-// full says that there is no space, in place of what was found of it before, and what could
-// not be tried for that.
+// full reports that there is no space, in place of earlier findings and of checks that could not be
+// made.
 func (d *directory) full(untried []string) {
-	const remedy = "free space or inodes there: \"df -h\" and \"df -i\" say what is used; \"spectrum snapshot prune\" removes old snapshots"
+	const remedy = "free space or inodes there: \"df -h\" and \"df -i\" show what is used; \"spectrum snapshot prune\" removes old snapshots"
 	for i, c := range d.checks {
 		if c.ID == spaceID {
 			d.checks[i] = c.but(Fail, "nothing can be written here: a commit would fail", remedy)
@@ -272,7 +270,7 @@ func (d *directory) feature(f machine.Finding) Check {
 		return c
 	case !machine.IsLacking(f.Err):
 		c.Found = f.Err.Error()
-		return c.but(Fail, "a commit would fail here too", "look into what is wrong with the disk: \"df -h\", \"df -i\", \"dmesg\"")
+		return c.but(Fail, "a commit would fail here too", "check the disk: \"df -h\", \"df -i\", \"dmesg\"")
 	}
 	c.Found = fmt.Sprintf("no: %v", f.Err)
 	remedy := d.elsewhere
@@ -282,28 +280,28 @@ func (d *directory) feature(f machine.Finding) Check {
 	return c.but(about.without, about.consequence, remedy)
 }
 
-// features say of each what it is for, and what follows where it is missing. What
-// only takes longer, or more space, is well without it.
+// features has the purpose of each feature, and the effect of its absence. A feature that only
+// saves time or space counts as well without it.
 var features = map[machine.Feature]struct {
 	what        string
 	without     Health
 	consequence string
 }{
-	machine.Lock:          {"a lock shuts others on this host out", Fail, "two commits cannot be kept apart: every commit is refused"},
-	machine.MountID:       {"mounts can be told apart", Warn, "a bind mount beneath the root is not seen, and may be written into"},
-	machine.BirthTime:     {"files know when they were made", Warn, "after a crash a file that has got the inode number of one of ours is told from it by size and SHA-256 alone"},
-	machine.Mode:          {"permission bits are kept", Fail, "what is restored cannot get its mode: every commit is rolled back"},
-	machine.Time:          {"times are kept to the nanosecond", Warn, "what is restored does not have the time that the view shows"},
-	machine.NoReplace:     {"a rename that replaces nothing", Fail, "a restore that never overwrites cannot be had: every commit fails before anything is copied"},
-	machine.Exchange:      {"two names are swapped in one step", Warn, "while a snapshot comes back some names are missing for a moment"},
-	machine.FileSync:      {"a file is made durable", Fail, "nothing is sure to outlive a power cut: every commit is rolled back"},
-	machine.DirSync:       {"names are made durable", Fail, "nothing is sure to outlive a power cut: every commit is rolled back"},
+	machine.Lock:          {"a lock excludes other processes on this host", Fail, "concurrent commits cannot be excluded: every commit is refused"},
+	machine.MountID:       {"mounts can be distinguished", Warn, "bind mounts beneath the root are not detected, and files may be written into them"},
+	machine.BirthTime:     {"files have a birth time", Warn, "after a crash, a file that reuses the inode number of a staged file is distinguished from it only by size and SHA-256"},
+	machine.Mode:          {"permission bits are kept", Fail, "restored files cannot get their mode: every commit is rolled back"},
+	machine.Time:          {"times are kept to the nanosecond", Warn, "restored files do not have the times that the view shows"},
+	machine.NoReplace:     {"a rename that replaces nothing", Fail, "a restore cannot be kept from overwriting: every commit fails before anything is copied"},
+	machine.Exchange:      {"two names can be exchanged atomically", Warn, "while a snapshot is restored, some names are missing for a moment"},
+	machine.FileSync:      {"a file is made durable", Fail, "files may be lost in a power cut: every commit is rolled back"},
+	machine.DirSync:       {"names are made durable", Fail, "files may be lost in a power cut: every commit is rolled back"},
 	machine.SyncFS:        {"all is made durable at once", Fail, "a commit of more than 16 files is rolled back"},
 	machine.CaseSensitive: {"names that differ in case are two", Warn, "a restore that has two such names is rolled back"},
 	machine.Symlinks:      {"symbolic links", Warn, "a snapshot that has some cannot be restored"},
 	machine.HardLinks:     {"hard links", Warn, "a snapshot that has some cannot be restored"},
 	machine.UserXattrs:    {"extended attributes", Warn, "a snapshot that has some cannot be restored"},
 	machine.UnnamedFiles:  {"files appear whole", OK, "records are written under another name first; a kill can leave a \".spectrum-...\" file"},
-	machine.FindHoles:     {"holes in files are found", OK, "what is sparse takes its full size in snapshots"},
+	machine.FindHoles:     {"holes in files are found", OK, "sparse files take their full size in snapshots"},
 	machine.ShareBlocks:   {"copies share their blocks", OK, "each copy takes its own space, and the time to write it"},
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/patient"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/cancelable"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -22,7 +22,7 @@ const (
 	Skipped Health = "skipped" // it was not tried
 )
 
-// A Check is one thing that was looked at. What scripts know it by is its id.
+// A Check is one finding. Scripts identify it by its ID.
 type Check struct {
 	ID          string
 	Path        string // what it is about; "" for the machine
@@ -38,7 +38,7 @@ func fine(id, path, format string, args ...any) Check {
 	return Check{ID: id, Path: path, Status: OK, Found: fmt.Sprintf(format, args...)}
 }
 
-// but is a check that did not come out well.
+// but returns a check that failed or warns.
 func (c Check) but(status Health, consequence, remedy string) Check {
 	c.Status, c.Consequence, c.Remedy = status, consequence, remedy
 	return c
@@ -89,15 +89,15 @@ func (d *Doctor) Run(ctx context.Context, dirs []string) ([]Section, error) {
 	return d.sections, nil
 }
 
-// examine adds a section, and says whether there was an answer. Where there is none
-// that is a check that failed, and who waits for it is left behind.
+// examine adds a section, and reports whether it was answered. If not, that is a failed check, and
+// the waiting goroutine is left behind.
 func (d *Doctor) examine(ctx context.Context, s Section, look func(context.Context) []Check) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, d.Patience)
 	defer cancel()
-	checks, err := patient.Do(ctx, func() ([]Check, error) { return look(ctx), nil })
+	checks, err := cancelable.Do(ctx, func() ([]Check, error) { return look(ctx), nil })
 	if err != nil {
 		stuck := fine("answer", "", "it does not answer within %v", d.Patience)
-		checks = []Check{stuck.but(Fail, "every command that needs it waits for it as well", "look into which disk, network or mount is stuck: \"findmnt\", \"dmesg\"")}
+		checks = []Check{stuck.but(Fail, "every command that needs it waits for it too", "find the disk, network or mount that hangs: \"findmnt\", \"dmesg\"")}
 	}
 	s.Checks = checks
 	d.sections = append(d.sections, s)

@@ -79,7 +79,7 @@ func TestDoctorMeans(t *testing.T) {
 	hidden := with(func(m *fusemount.Means) {
 		m.Shared = &os.PathError{Op: "open", Path: "/etc/fuse.conf", Err: unix.EACCES}
 	})
-	barred := with(func(m *fusemount.Means) { m.Barred = errors.New("no CAP_SYS_ADMIN") })
+	barred := with(func(m *fusemount.Means) { m.Denied = errors.New("no CAP_SYS_ADMIN") })
 	wantDiagnoses(t, []diagnosed{
 		{"device", deviceCheck(good), OK, nil},
 		{"no device", deviceCheck(noDevice), Fail, []string{"open /dev/fuse: no such file or directory", "69", "modprobe fuse", "--device /dev/fuse"}},
@@ -96,7 +96,7 @@ func TestDoctorMeans(t *testing.T) {
 		{"shared", sharedCheck(good), OK, nil},
 		{"not shared", sharedCheck(alone), Warn, []string{"--allow-other", "root only", "echo user_allow_other >>/etc/fuse.conf"}},
 		{"not shared, root", sharedCheck(root(alone)), OK, []string{"root only", "echo user_allow_other >>/etc/fuse.conf"}},
-		{"cut line", sharedCheck(cut), Warn, []string{"does not end", "echo >>/etc/fuse.conf"}},
+		{"cut line", sharedCheck(cut), Warn, []string{"has no newline", "echo >>/etc/fuse.conf"}},
 		{"unreadable", sharedCheck(hidden), Warn, []string{"permission denied"}},
 	})
 }
@@ -124,15 +124,15 @@ func TestDoctorFileSystems(t *testing.T) {
 		{"no journal", d.fileSystem(machine.Volume{Type: "ext4", Source: "/dev/sda1", NoJournal: true}), Warn, []string{"without a journal", "power cut", "tune2fs -O has_journal /dev/sda1"}},
 		{"vfat", on("vfat"), Warn, []string{"power cut", "ELSEWHERE"}},
 		{"barriers", on("ext4", "nobarrier"), Warn, []string{"without barriers", "remount,barrier /srv"}},
-		{"overlay", on("overlay"), Warn, []string{"another inode", "container", "ELSEWHERE"}},
+		{"overlay", on("overlay"), Warn, []string{"new inode", "container", "ELSEWHERE"}},
 		{"volatile", on("overlay", "volatile"), Warn, []string{"volatile", "power cut"}},
 		{"volatile since 6.18", on("overlay", "fsync=volatile"), Warn, []string{"volatile", "power cut"}},
 		{"tmpfs", on("tmpfs"), Warn, []string{"restart"}},
-		{"another", on("zfs"), Warn, []string{"was not tried"}},
+		{"another", on("zfs"), Warn, []string{"was not tested"}},
 		{"unknown", on(""), Warn, []string{"unknown", "ELSEWHERE"}},
 	}
 	for _, kind := range []string{"nfs4", "cifs", "9p", "fuse.sshfs"} {
-		all = append(all, diagnosed{kind, on(kind), Warn, []string{"lock is one of this host"}})
+		all = append(all, diagnosed{kind, on(kind), Warn, []string{"locks do not work across hosts"}})
 	}
 	wantDiagnoses(t, all)
 }

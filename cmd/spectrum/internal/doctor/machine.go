@@ -15,7 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// This file has what the doctor says of the kernel and of mounting.
+// This file has the checks of the kernel and of mounting.
 
 func kernelChecks() []Check {
 	release, err := machine.KernelRelease()
@@ -26,18 +26,18 @@ func kernelChecks() []Check {
 // only shows when a disk fails.
 func kernelCheck(r machine.Release, err error) Check {
 	if err != nil {
-		return fine("kernel", "", "%v", err).but(Warn, "which kernel this is is not known", "")
+		return fine("kernel", "", "%v", err).but(Warn, "the kernel version is unknown", "")
 	}
 	c := fine("kernel", "", "Linux %s", r.Name)
 	if r.Before(5, 8) {
-		return c.but(Warn, "before Linux 5.8 syncfs does not tell of data that could not be written: a commit of more than 16 files can miss that", "boot a newer kernel")
+		return c.but(Warn, "before Linux 5.8 syncfs does not report write errors: a commit of more than 16 files can miss one", "boot a newer kernel")
 	}
 	return c
 }
 
 func procCheck(err error) Check {
 	if err != nil {
-		return fine("procfs", "/proc", "%v", err).but(Fail, "no file can be opened safely: nothing can be verified, mounted or restored", "as root: mount -t proc proc /proc")
+		return fine("procfs", "/proc", "%v", err).but(Fail, "files cannot be opened safely: nothing can be verified, mounted or restored", "as root: mount -t proc proc /proc")
 	}
 	return fine("procfs", "/proc", "it is there")
 }
@@ -49,12 +49,12 @@ func openat2Check(err error) Check {
 	return fine("openat2", "", "it is there")
 }
 
-// meansChecks say whether this user can mount.
+// meansChecks report whether this user can mount.
 func meansChecks(m fusemount.Means) []Check {
 	return []Check{deviceCheck(m), helperCheck(m), rightCheck(m), sharedCheck(m)}
 }
 
-const cannotMount = "\"spectrum mount\" ends with exit status 69; everything else works"
+const cannotMount = "\"spectrum mount\" exits with status 69; all other commands work"
 
 func deviceCheck(m fusemount.Means) Check {
 	if m.DeviceErr == nil {
@@ -69,7 +69,7 @@ func deviceCheck(m fusemount.Means) Check {
 	return fine("fuse-device", m.Device, "%v", innermost(m.DeviceErr)).but(Fail, cannotMount, remedy)
 }
 
-// innermost is what the system said, without who was asking.
+// innermost returns the error of the system, without the callers' context.
 func innermost(err error) error {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -91,7 +91,7 @@ func helperCheck(m fusemount.Means) Check {
 		remedy = fmt.Sprintf("as root: chown root %[1]s && chmod 4755 %[1]s", words.Shell(m.Helper))
 	case errors.Is(m.HelperErr, fusemount.ErrSetuidVoid):
 		c.Found = fmt.Sprintf("%q: %v", m.Helper, m.HelperErr)
-		remedy = "have it in a file system that is mounted without nosuid"
+		remedy = "install it on a file system mounted without nosuid"
 	}
 	if m.Direct {
 		return c.but(Warn, "root mounts without it; other users cannot mount", remedy)
@@ -107,11 +107,11 @@ func orUnknown(s string) string {
 }
 
 func rightCheck(m fusemount.Means) Check {
-	if errors.Is(m.Barred, fusemount.ErrNoUser) {
-		return fine("fuse-right", "", "%v", m.Barred).but(Fail, cannotMount, "add an entry for this user to /etc/passwd as root, with useradd(8), or run it as a user who has one")
+	if errors.Is(m.Denied, fusemount.ErrNoUser) {
+		return fine("fuse-right", "", "%v", m.Denied).but(Fail, cannotMount, "add an entry for this user to /etc/passwd as root, with useradd(8), or run it as a user who has one")
 	}
-	if m.Barred != nil {
-		return fine("fuse-right", "", "%v", m.Barred).but(Fail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
+	if m.Denied != nil {
+		return fine("fuse-right", "", "%v", m.Denied).but(Fail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)
 	}
 	if m.Direct {
 		return fine("fuse-right", "", "root mounts by itself")
@@ -119,7 +119,7 @@ func rightCheck(m fusemount.Means) Check {
 	return fine("fuse-right", "", "this user mounts through the helper")
 }
 
-// sharedCheck: root may let others in, whatever the configuration says.
+// sharedCheck: root can allow other users, whatever the configuration has.
 func sharedCheck(m fusemount.Means) Check {
 	const id = "allow-other"
 	if m.Shared == nil {
@@ -130,7 +130,7 @@ func sharedCheck(m fusemount.Means) Check {
 		c.Found = innermost(m.Shared).Error()
 	}
 	const consequence = "\"spectrum mount --allow-other\" is for root only"
-	remedy := "if users are to let others into their views, as root: echo user_allow_other >>" + words.Shell(m.Config)
+	remedy := "to let users share their views, as root: echo user_allow_other >>" + words.Shell(m.Config)
 	if errors.Is(m.Shared, fusemount.ErrCutLine) {
 		remedy = "as root: echo >>" + words.Shell(m.Config)
 	}
@@ -141,12 +141,11 @@ func sharedCheck(m fusemount.Means) Check {
 	return c.but(Warn, consequence, remedy)
 }
 
-// viewChecks ask each view of this user, all at once, whether it still answers. Those
-// of others are not asked.
+// viewChecks query each view of this user, all at once. Views of other users are not queried.
 func viewChecks(ctx context.Context) []Check {
 	views, foreign, err := fusemount.Views()
 	if err != nil {
-		return []Check{fine("views", "", "%v", err).but(Warn, "which views there are is not known", "")}
+		return []Check{fine("views", "", "%v", err).but(Warn, "the mounted views are unknown", "")}
 	}
 	errs := make([]error, len(views))
 	var all sync.WaitGroup
@@ -168,12 +167,12 @@ func viewChecks(ctx context.Context) []Check {
 	}
 	if n := len(foreign); n > 0 {
 		first := foreign[0]
-		checks = append(checks, fine("views", first.Mountpoint, "%d of other users, who are not asked, such as that of %s on %q", n, machine.UserText(first.UserID), first.Mountpoint))
+		checks = append(checks, fine("views", first.Mountpoint, "%d of other users, which are not queried, for example that of %s on %q", n, machine.UserText(first.UserID), first.Mountpoint))
 	}
 	return checks
 }
 
-// askView wants a view to give a file.
+// askView reads a file of a view.
 func askView(ctx context.Context, other *fusemount.Other) error {
 	ctx, cancel := context.WithTimeout(ctx, view.AskPatience)
 	defer cancel()
@@ -184,8 +183,7 @@ func askView(ctx context.Context, other *fusemount.Other) error {
 	return err
 }
 
-// viewCheck: a view that has ended meanwhile, or that this user may not look into,
-// is nobody's concern.
+// viewCheck ignores a view that has ended meanwhile, or that this user may not read.
 func viewCheck(path string, err error) Check {
 	c := fine("views", path, "%q answers", path)
 	remedy := "spectrum umount " + words.Shell(path)
@@ -193,12 +191,12 @@ func viewCheck(path string, err error) Check {
 	case err == nil, errors.Is(err, fusemount.ErrNotMounted), errors.Is(err, fs.ErrPermission):
 		return c
 	case errors.Is(err, fusemount.ErrDeadMount):
-		c.Found = fmt.Sprintf("%q is dead: its server has gone", path)
-		return c.but(Warn, "whoever looks there gets errors, and nothing can be mounted there", remedy)
+		c.Found = fmt.Sprintf("%q is dead: its server has exited", path)
+		return c.but(Warn, "every access to it fails, and nothing can be mounted there", remedy)
 	case errors.Is(err, context.DeadlineExceeded):
 		c.Found = fmt.Sprintf("%q does not answer within %v", path, view.AskPatience)
-		return c.but(Warn, "whoever looks there waits; a rollback cannot ask it what it shows", "find its server with \"ps -C spectrum\" and end it, then "+remedy)
+		return c.but(Warn, "every access to it hangs; a rollback cannot query what it shows", "find its server with \"ps -C spectrum\" and end it, then "+remedy)
 	}
 	c.Found = err.Error()
-	return c.but(Warn, "whether this view can be read is not known", "to end it: "+remedy)
+	return c.but(Warn, "it is unknown whether this view can be read", "to end it: "+remedy)
 }

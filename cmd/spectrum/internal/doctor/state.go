@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/kept"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -22,13 +22,13 @@ import (
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 )
 
-// This file has what the doctor says of the state directory, which it never makes,
-// and of the clock, which it holds against what is recorded there.
+// This file has the checks of the state directory, which they never make, and of the clock, which
+// they compare with its records.
 
 // rootElsewhere and stateElsewhere are where to go from a file system that will not
 // do.
 const (
-	rootElsewhere  = "name a restore root on ext4, xfs or btrfs"
+	rootElsewhere  = "choose a restore root on ext4, xfs or btrfs"
 	stateElsewhere = "name a state directory on ext4, xfs or btrfs with --state-dir DIR"
 )
 
@@ -41,7 +41,7 @@ func (d *Doctor) examineState(ctx context.Context) error {
 	path, err := d.StatePath()
 	if err != nil {
 		d.sections = append(d.sections, Section{Title: "the state directory", Checks: []Check{
-			fine("state-dir", "", "%v", err).but(Fail, "no key, no preview and no log can be kept: nothing can be restored", "name a state directory with --state-dir DIR"),
+			fine("state-dir", "", "%v", err).but(Fail, "keys, previews and the log cannot be kept: nothing can be restored", "name a state directory with --state-dir DIR"),
 			clockCheck(time.Now(), audit.Attempts{}),
 		}})
 		return nil
@@ -52,14 +52,13 @@ func (d *Doctor) examineState(ctx context.Context) error {
 		base, checks = stateChecks(ctx, path)
 		return checks
 	})
-	if !answered || base == "" { // who has not answered may write base later
+	if !answered || base == "" { // a slow check may write base later
 		return ctx.Err()
 	}
 	return d.examineDir(ctx, base, stateElsewhere)
 }
 
-// stateChecks gives what is found too: the directory whose file system matters, ""
-// where there is none.
+// stateChecks also returns the directory whose file system matters, "" if there is none.
 func stateChecks(ctx context.Context, path string) (base string, checks []Check) {
 	base, err := statedir.Nearest(path)
 	if err != nil {
@@ -78,11 +77,11 @@ func stateChecks(ctx context.Context, path string) (base string, checks []Check)
 	}
 	defer state.Close()
 	checks = []Check{
-		fine("state-dir", base, "%q is this user's alone", base),
+		fine("state-dir", base, "only this user has access to %q", base),
 		filesCheck(state), parentsCheck(base),
 	}
-	for _, f := range kept.Misplaced(state) {
-		checks = append(checks, fine("state-parts", f.Path, "%s", f.What).but(Fail, "what needs it ends with an error: nothing can be restored or rolled back", f.Remedy))
+	for _, f := range statecheck.Misplaced(state) {
+		checks = append(checks, fine("state-parts", f.Path, "%s", f.What).but(Fail, "every command that needs it fails: nothing can be restored or rolled back", f.Remedy))
 	}
 	log, logged := logCheck(state)
 	checks = append(checks, log)
@@ -94,20 +93,20 @@ func stateChecks(ctx context.Context, path string) (base string, checks []Check)
 
 // stateMissing: the first command makes it, if it may.
 func stateMissing(path, base string) Check {
-	c := fine("state-dir", path, "%q is not there yet; the first command that needs it makes it", path)
+	c := fine("state-dir", path, "%q does not exist yet; the first command that needs it creates it", path)
 	dir, err := pathsafe.OpenRoot(base)
 	if err == nil {
 		defer dir.Close()
 		err = dir.Writable()
 	}
 	if err != nil {
-		c.Found = fmt.Sprintf("%q is not there, and cannot be made: %v", path, err)
-		return c.but(Fail, noState, "mkdir -p -m 700 "+words.Shell(path)+" as somebody who may, or --state-dir DIR")
+		c.Found = fmt.Sprintf("%q does not exist and cannot be created: %v", path, err)
+		return c.but(Fail, noState, "mkdir -p -m 700 "+words.Shell(path)+" as a user who has access, or use --state-dir DIR")
 	}
 	return c
 }
 
-const noState = "every command that keeps something ends with an error: nothing can be previewed or restored"
+const noState = "every command that writes state fails: nothing can be previewed or restored"
 
 // stateRefused is a directory that no command takes.
 func stateRefused(path string, err error) Check {
@@ -126,13 +125,13 @@ func stateRefused(path string, err error) Check {
 	return c.but(Fail, noState, remedy)
 }
 
-// filesCheck: nobody reaches these files as long as the directory is closed, but
-// whoever copies it takes their modes along, and a key that is open is refused.
+// filesCheck: a closed directory protects these files, but a copy keeps their modes, and a readable
+// key is rejected.
 func filesCheck(state *statedir.Dir) Check {
 	const id = "state-files"
 	exposed, err := state.Exposed()
 	if err != nil {
-		return fine(id, state.Path(), "%v", err).but(Warn, "whether the keys and logs are private is not known", "")
+		return fine(id, state.Path(), "%v", err).but(Warn, "it is unknown whether the keys and logs are private", "")
 	}
 	if len(exposed) == 0 {
 		return fine(id, state.Path(), "keys and logs are private")
@@ -144,11 +143,11 @@ func filesCheck(state *statedir.Dir) Check {
 	}
 	remedy := "chmod 600 " + words.Shell(e.Path)
 	if int(e.UID) != os.Geteuid() {
-		remedy = fmt.Sprintf("find out who put it there; as root: chown %d %s", os.Geteuid(), words.Shell(e.Path))
+		remedy = fmt.Sprintf("find out which process created it; as root: chown %d %s", os.Geteuid(), words.Shell(e.Path))
 	}
 	if e.Odd {
-		c.Found = fmt.Sprintf("%q is no regular file", e.Path)
-		return c.but(Warn, "no command takes it: what needs it ends with an error", fmt.Sprintf("find out who put it there; then mv %s %s", words.Shell(e.Path), words.Shell(e.Path+".aside")))
+		c.Found = fmt.Sprintf("%q is not a regular file", e.Path)
+		return c.but(Warn, "no command takes it: what needs it ends with an error", fmt.Sprintf("find out which process created it; then mv %s %s", words.Shell(e.Path), words.Shell(e.Path+".aside")))
 	}
 	return c.but(Warn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
 }
@@ -157,13 +156,13 @@ func filesCheck(state *statedir.Dir) Check {
 // or not.
 func parentsCheck(path string) Check {
 	const id = "state-parents"
-	const consequence = "every command that keeps something ends with an error: in another directory no pin, savepoint or halt would be known"
+	const consequence = "every command that writes state fails: another directory would have no pins, savepoints or halts"
 	loose, err := statedir.Parents(path)
 	if err != nil {
 		return fine(id, path, "%v", err).but(Fail, consequence, stateElsewhere)
 	}
 	if len(loose) == 0 {
-		return fine(id, path, "nobody else can move it away")
+		return fine(id, path, "no other user can move it")
 	}
 	return fine(id, loose[0].In, "%s", loose[0]).but(Fail, consequence, ParentsRemedy(loose[0]))
 }
@@ -193,7 +192,7 @@ func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 		return fine(id, path, "there is none yet").asSigned(ledger.Unsealed(signed)), said
 	}
 	if err != nil {
-		return fine(id, path, "%v", err).but(Fail, "what cannot be logged is not begun: nothing can be restored", "look into who may write "+words.Shell(state.Path())), said
+		return fine(id, path, "%v", err).but(Fail, "actions that cannot be logged are not started: nothing can be restored", "check which users can write "+words.Shell(state.Path())), said
 	}
 	log := audit.New(f)
 	defer log.Close()
@@ -202,20 +201,20 @@ func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 		return ledger.Add(e)
 	})
 	if err != nil {
-		return fine(id, path, "%v", err).but(Fail, "what was done before is not proven any more, and nothing can be logged after it",
-			"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it"), said
+		return fine(id, path, "%v", err).but(Fail, "earlier actions are no longer proven, and nothing can be logged after it",
+			"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it"), said
 	}
 	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
 	return c.asSigned(ledger.Unsealed(signed)), said
 }
 
-// signedMarks are the savepoints, also those of commits that were rolled back. Where they
-// cannot be read there are none here: "spectrum audit verify" says why.
+// signedMarks returns the savepoints, also those of undone commits. If they cannot be read it
+// returns none; "spectrum audit verify" has the reason.
 func signedMarks(state *statedir.Dir) []audit.Savepoint {
 	if _, err := state.Root().Lstat("savepoints"); err != nil {
 		return nil
 	}
-	store, err := kept.Savepoints(state)
+	store, err := statecheck.Savepoints(state)
 	if err != nil {
 		return nil
 	}
@@ -239,8 +238,8 @@ func (c Check) asSigned(misfits []audit.Misfit) Check {
 		return c
 	}
 	m := misfits[0]
-	return fine(c.ID, c.Path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(Fail, "the log was cut or written anew: what was done before is not proven any more",
-		"\"spectrum audit verify\" says more; keep the log as it is, and find out who may write there")
+	return fine(c.ID, c.Path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(Fail, "the log was cut or rewritten: earlier actions are no longer proven",
+		"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there")
 }
 
 // layerChecks are the layers of runs that are left over.
@@ -256,7 +255,7 @@ func layerChecks(state *statedir.Dir) []Check {
 		if layer.Over != "" {
 			remedy = "to seal it: " + words.SealLayer(layer.Path, layer.Over) + "; " + remedy
 		}
-		checks = append(checks, fine(id, layer.Path, "a \"spectrum run\" was killed, or not sealed: %q", layer.Path).but(Warn, "what its command changed is in no candidate", remedy))
+		checks = append(checks, fine(id, layer.Path, "a \"spectrum run\" was killed, or not sealed: %q", layer.Path).but(Warn, "the changes of its command are in no candidate", remedy))
 	}
 	return checks
 }
@@ -267,7 +266,7 @@ func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 	const id = "halts"
 	halted, err := state.Halts()
 	if err != nil {
-		return []Check{fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", "")}
+		return []Check{fine(id, state.Path(), "%v", err).but(Warn, "it is unknown whether a restore root is halted", "")}
 	}
 	for _, attempt := range log.Halted {
 		if !slices.Contains(halted, attempt) {
@@ -289,7 +288,7 @@ func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 	}
 	bars, err := state.Bars()
 	if err != nil {
-		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "whether a restore root is halted is not known", barRemedy(err)))
+		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "it is unknown whether a restore root is halted", barRemedy(err)))
 	}
 	for _, bar := range bars {
 		checks = append(checks, barCheck(state, bar))
@@ -310,11 +309,11 @@ func barCheck(state *statedir.Dir, bar statedir.BarMark) Check {
 	if bar.Err != nil {
 		c.Found = fmt.Sprintf("%q is halted: a rollback could not be carried out: %v", root, bar.Err)
 	}
-	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root end with exit status 3; every way back works", cmp.Or(barRemedy(bar.Err),
-		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another way back; or \"spectrum recover --acknowledge %[1]s\"", words.Shell(root))))
+	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root exit with status 3; rollbacks and snapshot restores work", cmp.Or(barRemedy(bar.Err),
+		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another rollback; or \"spectrum recover --acknowledge %[1]s\"", words.Shell(root))))
 }
 
-// barRemedy says how a mark goes that cannot be taken away; "" for any other error.
+// barRemedy returns how to remove a mark that cannot be removed; "" for any other error.
 func barRemedy(err error) string {
 	stays, is := errors.AsType[*statedir.BarError](err)
 	if !is {
@@ -326,12 +325,12 @@ func barRemedy(err error) string {
 // oldest is a time before which there was no spectrum.
 var oldest = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// clockCheck wants it to be later than what has already been.
+// clockCheck requires the clock to be later than the records.
 func clockCheck(now time.Time, log audit.Attempts) Check {
 	c := fine("clock", "", "%s", now.UTC().Format(time.RFC3339))
-	const consequence = "what is sealed and logged gets a wrong time: chains are out of order (CHAIN_ORDER_VIOLATION), and \"snapshot prune --keep-within\" keeps the wrong ones"
+	const consequence = "runs and log entries get a wrong time: chains are out of order (CHAIN_ORDER_VIOLATION), and \"snapshot prune --keep-within\" keeps the damaged ones"
 	const remedy = "as root: timedatectl set-ntp true; or set it with date -s"
-	const slack = time.Second // a clock that is kept right goes back a little at times
+	const slack = time.Second // a correct clock is set back a little at times
 	switch built := builtAt(); {
 	case now.Before(built):
 		c.Found += ", which is before this program was made, " + built.UTC().Format(time.RFC3339)

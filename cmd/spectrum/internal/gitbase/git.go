@@ -17,10 +17,10 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 )
 
-// ErrNoGit says that there is no program git.
+// ErrNoGit reports that git is not installed.
 var ErrNoGit = errors.New(`the program "git" is not in PATH`)
 
-// ErrOldGit is a git that does not know how to leave the user's settings aside (GIT_CONFIG_GLOBAL).
+// ErrOldGit is a git that cannot ignore the user's settings (GIT_CONFIG_GLOBAL).
 var ErrOldGit = errors.New("git is older than 2.32")
 
 // errTooMuch is an answer that is longer than any that makes sense.

@@ -25,13 +25,13 @@ const (
 	Sparse     bundle.Why = "git_sparse"     // tracked, and not checked out
 )
 
-// Options say what to read. Project, Root and Revision are required.
+// Options are what to read. Project, Root and Revision are required.
 type Options struct {
 	Project  *pathsafe.Dir
 	Root     string // the real path of the project
 	Revision string
 	Outputs  []string      // what is compared, as [bundle.SealOptions.Outputs]
-	Hashed   func(n int64) // is told how many bytes more were hashed; may be nil
+	Hashed   func(n int64) // is called with the number of further hashed bytes; may be nil
 }
 
 // Base is a project in a commit.
@@ -111,7 +111,7 @@ func isOf(name string, outputs []string) bool {
 	})
 }
 
-// know notes a file that git tracks, or would.
+// know records a file that git tracks, or would.
 func (b *Base) know(name string) {
 	b.known[name] = true
 	for up := path.Dir(name); up != "." && !b.above[up]; up = path.Dir(up) {
@@ -185,11 +185,11 @@ func isAbsent(project *pathsafe.Dir, name string) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }
 
-// Knows reports whether a path is a file that git tracks, or a directory of such.
+// Knows reports whether a path is a file that git tracks, or a directory of such files.
 func (b *Base) Knows(name string) bool { return b.known[name] || b.above[name] || b.repositories[name] }
 
-// LeftOut is what is left out since it is not checked out. It is no part of the project, so a seal does
-// not find it there.
+// LeftOut are the files that git does not check out. They are not in the project, so a seal does
+// not find them.
 func (b *Base) LeftOut() []bundle.LeftOut {
 	if b == nil || len(b.Sparse) == 0 {
 		return nil
@@ -197,8 +197,8 @@ func (b *Base) LeftOut() []bundle.LeftOut {
 	return []bundle.LeftOut{{Why: Sparse, Paths: b.Sparse}}
 }
 
-// Leave returns why something in the project is no part of what git tracks, or would track; "" for what is,
-// and for everything where there is no base.
+// Leave returns why an entry of the project is not among the files that git tracks, or would track;
+// "" for the others, and for all if there is no base.
 func (b *Base) Leave(name string, mode fs.FileMode) bundle.Why {
 	switch {
 	case b == nil:

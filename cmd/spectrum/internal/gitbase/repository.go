@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoRepository says that the project is in no work tree of a repository.
+// ErrNoRepository reports that the project is in no work tree of a repository.
 var ErrNoRepository = errors.New("not in the work tree of a git repository")
 
 // ErrNotOwned is a repository of another user, which git does not read.
@@ -51,7 +51,7 @@ type repository struct {
 	noModes, isSubclone bool
 }
 
-// open finds the repository in whose work tree a project is, of which the real path is given.
+// open finds the repository whose work tree has a project, by its real path.
 func open(ctx context.Context, root string) (*repository, error) {
 	g, err := newGit(root)
 	if err != nil {
@@ -100,7 +100,7 @@ func open(ctx context.Context, root string) (*repository, error) {
 	return r, r.readSettings(ctx)
 }
 
-// ask asks git for a part of the repository.
+// ask queries git for a part of the repository.
 func (r *repository) ask(ctx context.Context, args ...string) (string, error) {
 	answer, err := r.git.line(ctx, append([]string{"rev-parse"}, args...)...)
 	var failed *RunError

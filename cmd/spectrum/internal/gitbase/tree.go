@@ -71,7 +71,7 @@ func (p *private) listTree(ctx context.Context, commit string) ([]*entry, error)
 				return fmt.Errorf("the commit has more than %d files: %w", len(all), errTooMuch)
 			}
 			if files[e.name] {
-				return fmt.Errorf("%w: %q is there twice", ErrTree, e.name)
+				return fmt.Errorf("%w: duplicate %q", ErrTree, e.name)
 			}
 			files[e.name] = true
 			all = append(all, e)

@@ -81,7 +81,7 @@ func (w waits) checkGit(ctx context.Context, at string) error {
 	}
 	at, err := filepath.EvalSymlinks(at)
 	if err != nil || w[at] {
-		return nil // git says what is wrong with it
+		return nil // git reports the error
 	}
 	w[at] = true
 	err = filepath.WalkDir(at, func(path string, entry fs.DirEntry, err error) error {

@@ -108,7 +108,8 @@ func Count(text []byte) (added, removed int) {
 	return added, removed
 }
 
-// IsText reports whether the lines of a content can be shown: what moves a cursor is no text.
+// IsText reports whether the lines of a content can be shown: a content with control characters of
+// a terminal is not text.
 func IsText(content []byte) bool {
 	lines := bytes.ReplaceAll(content, []byte("\r\n"), []byte("\n"))
 	return utf8.Valid(lines) && !bytes.ContainsFunc(lines, func(r rune) bool {
@@ -137,8 +138,8 @@ func IsGits(path string) bool {
 	return false
 }
 
-// Name returns a name as it stands in a patch: in quotes, where it has a character that
-// could be taken for something else or cannot be seen.
+// Name returns a name as written in a patch: in quotes if it has an ambiguous or invisible
+// character.
 func Name(name string) string {
 	plain := func(c byte) bool { return c > ' ' && c != 0x7f && c != '"' && c != '\\' }
 	quoted := visible.Escape(name) != name

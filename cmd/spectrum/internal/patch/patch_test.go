@@ -145,7 +145,7 @@ func TestAccepted(t *testing.T) {
 		accepted(t, made, []change{c})
 		fmt.Fprintf(&all, "# conflict %q 3 bytes abc, there: 4 bytes def\n%s", c.path, made)
 	}
-	all.WriteString("# create \"x\" 3 bytes abc; no lines: it is no text\n# DIFFERS abc 3 of 4 files\n")
+	all.WriteString("# create \"x\" 3 bytes abc; no lines: it is not text\n# DIFFERS abc 3 of 4 files\n")
 	accepted(t, all.Bytes(), changes)
 }
 

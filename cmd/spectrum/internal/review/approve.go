@@ -33,7 +33,7 @@ func (m *Model) askApproval() {
 	}
 }
 
-// approvalKey takes a key while the first word is asked for.
+// approvalKey handles a key while the first word is asked for.
 func (m *Model) approvalKey(key, text string) tea.Cmd {
 	switch key {
 	case "esc":
@@ -52,7 +52,7 @@ func (m *Model) approvalKey(key, text string) tea.Cmd {
 		m.input = ""
 	default:
 		if m.input == "" && text == "q" { // no statement begins with it
-			return tea.Quit
+			return m.leave()
 		}
 		if key == "enter" || key == "ctrl+j" { // as it was typed before the terminal was raw
 			return m.answer()
@@ -65,9 +65,9 @@ func (m *Model) approvalKey(key, text string) tea.Cmd {
 	return nil
 }
 
-// answer takes the line that was typed. Only the first word of the statement that is in sight
-// gives it, or all of it. A line that is neither is explained; the third is given as it is, as the
-// prompt of a commit does.
+// answer handles a typed line. Only the first word of the visible statement, or all of it,
+// approves. Another line is explained; the third one is returned as it is, as at the prompt of a
+// commit.
 func (m *Model) answer() tea.Cmd {
 	if m.isSmall() || !m.seen {
 		m.message = "first read this to its end: PgDn"
@@ -78,7 +78,7 @@ func (m *Model) answer() tea.Cmd {
 	}
 	typed := strings.Trim(m.input, " ")
 	switch strings.ToLower(strings.TrimRight(typed, ".! ")) {
-	case "", "n", "no", "reject", "rejected":
+	case "", "n", "no", "reject", "rejected", ":q", "quit", "exit", "fg", "bg":
 		m.cover, m.message = nothing, "not approved"
 		return nil
 	}
@@ -92,23 +92,23 @@ func (m *Model) answer() tea.Cmd {
 		return tea.Quit
 	}
 	m.input = ""
-	if strings.HasSuffix(firstWord, typed) { // its beginning was typed before it was asked for
+	if strings.HasSuffix(firstWord, typed) { // its beginning was typed before the question
 		m.message = "type the whole word here: " + firstWord
 		return nil
 	}
 	if _, err := statement.Parse(typed); err == nil {
-		m.message = "that is another statement than the one above: Esc goes back, to choose and decide"
+		m.message = "this differs from the statement above; press Esc to go back and choose or decide"
 		return nil
 	}
 	if isForm := func(of string) bool { return strings.EqualFold(formless(typed), formless(of)) }; isForm(firstWord) || isForm(whole) {
-		m.message = fmt.Sprintf("almost: type exactly %q, with this case and no spaces or full stop", firstWord)
+		m.message = fmt.Sprintf("not quite: type exactly %q, with the same case, without spaces or a full stop", firstWord)
 		return nil
 	}
 	m.slips++
 	if _, err := statement.Parse(text); err == nil || m.slips < maxSlips {
 		m.message = fmt.Sprintf("%q is not %q", visible.Escape(cut(typed, 20)), firstWord)
 		if m.slips >= maxSlips-1 {
-			m.message = "once more, and the candidate is put in quarantine: " + m.message
+			m.message = "one more and the candidate is put in quarantine: " + m.message
 		}
 		return nil
 	}
@@ -132,8 +132,8 @@ type drawn int
 // drawTime is more than it takes until a screen is drawn: it is every 60th of a second.
 const drawTime = 100 * time.Millisecond
 
-// awaitDrawn waits until the screen was drawn and no key has arrived meanwhile. What arrives before
-// that was typed, or pasted, without having seen the question, and is no answer to it.
+// awaitDrawn waits until the screen was drawn and no key has arrived meanwhile. Earlier input was
+// typed, or pasted, before the question was visible, and is not an answer to it.
 func (m *Model) awaitDrawn() tea.Cmd {
 	m.asked++
 	n := drawn(m.asked)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
@@ -22,7 +22,7 @@ func decidedSitting(t testing.TB, width, height int) *sitting {
 func TestApprove(t *testing.T) {
 	for _, typed := range []string{"Approved", " Approved ", wholeStatement} {
 		s := decidedSitting(t, 80, 24).press("A")
-		s.shows(wholeStatement)
+		s.shows(wholeStatement, "also writes RESTORE_MANIFEST.json and RESTORE_REPORT.json")
 		if s.enter(typed).press("enter"); !s.ended || s.given != wholeStatement || s.interrupted {
 			t.Errorf("%q: %q", typed, s.given)
 		}
@@ -39,19 +39,19 @@ func TestApprove(t *testing.T) {
 func TestApproveNot(t *testing.T) {
 	s := sit(t, overview(some()...), 80, 24).press("A")
 	s.shows("first decide C-001 and C-003")
-	for _, typed := range []string{"", "no", "N", "reject."} {
+	for _, typed := range []string{"", "no", "N", "reject.", "exit", "fg"} {
 		if s := decidedSitting(t, 80, 24).press("A").enter(typed).press("enter"); s.ended || s.slips > 0 || s.cover != nothing {
 			t.Errorf("%q: %+v", typed, s.given)
 		}
 	}
 	s = decidedSitting(t, 80, 24).press("A").enter("Approved: restore item R-001 only.").press("enter")
-	s.shows("that is another statement")
+	s.shows("this differs from the statement")
 	for _, typed := range []string{"yes", "Approval"} {
 		if s.enter(typed).press("enter"); s.ended || s.given != "" {
 			t.Errorf("%q gives %q", typed, s.given)
 		}
 	}
-	s.shows("once more, and the candidate is put in quarantine")
+	s.shows("one more and the candidate is put in quarantine")
 	s.press("esc", "A").enter("sure").press("enter")
 	if _, err := statement.Parse(s.given); !s.ended || !errors.Is(err, statement.ErrVague) {
 		t.Errorf("the third line is given as it is: %q", s.given)
@@ -92,8 +92,8 @@ func TestApprovedIsSeen(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("f%02d", n))
 	}
 	over := overview(paths...)
-	over.Items[4].Fate, over.Items[4].Before, over.Items[4].Path = preview.Replaced, &preview.Existing{Mode: "0644"}, "replaced.txt"
-	over.Items[20].Fate, over.Items[20].Removal, over.Items[20].Path = preview.Removed, true, "gone.txt"
+	over.Items[4].Fate, over.Items[4].Before, over.Items[4].Path = report.Replaced, &report.Existing{Mode: "0644"}, "replaced.txt"
+	over.Items[20].Fate, over.Items[20].Removal, over.Items[20].Path = report.Removed, true, "gone.txt"
 	over.Root = "/the/root"
 	for _, size := range [][2]int{{40, 12}, {60, 20}, {80, 24}} {
 		s := sit(t, over, size[0], size[1])
@@ -181,16 +181,16 @@ func TestTypedInOtherForm(t *testing.T) {
 		if s.enter(typed).press("enter"); s.ended || s.slips > 0 || s.given != "" {
 			t.Fatalf("%q: %d slips, given %q", typed, s.slips, s.given)
 		}
-		s.shows("almost: type exactly")
+		s.shows("not quite: type exactly")
 	}
 	if s.enter("Approved").press("enter"); s.given != s.draft.Statement {
 		t.Errorf("%q is given", s.given)
 	}
 }
 
-// TestTypedWhileRefused: the word of an approval that is refused chooses and decides nothing, and
+// TestTypedWhileRejected: the word of an approval that is refused chooses and decides nothing, and
 // opens nothing; the keys that the refusal names work.
-func TestTypedWhileRefused(t *testing.T) {
+func TestTypedWhileRejected(t *testing.T) {
 	for _, typed := range []string{"Approved", "approved", "Approved: restore items R-001 only. Acknowledge C-001 to C-003."} {
 		s := sit(t, overview(some()...), 80, 24).press("down", "end") // a file without a conflict
 		was := s.draft.Statement

@@ -50,7 +50,10 @@ func (m *Model) look() tea.Cmd {
 func readChange(ctx context.Context, s Source, number int) *change {
 	patch, why, err := s.Changes(ctx, number)
 	c := &change{number: number, read: true, err: err}
-	if why != "" {
+	switch {
+	case why != "" && len(patch) > 0:
+		c.lines = append(c.lines, line{yellow, "warning: " + escaped(why)})
+	case why != "":
 		c.lines = append(c.lines, line{dim, "no lines are shown: " + escaped(why)})
 	}
 	c.lines = append(c.lines, patchLines(patch)...)
@@ -63,7 +66,7 @@ func (c *changes) arrived(msg changed) {
 	}
 }
 
-// patchLines are the lines of a patch without the names, which stand above it.
+// patchLines are the lines of a patch without the names, which are shown above it.
 func patchLines(patch []byte) (lines []line) {
 	inHunks := false
 	for raw := range bytes.Lines(patch) {
@@ -80,7 +83,7 @@ func patchLines(patch []byte) (lines []line) {
 	return lines
 }
 
-// patchLine is a line of a hunk. Its first character says what it is, and tabs count from there.
+// patchLine is a line of a hunk. Its first character is its kind, and tabs count from there.
 func patchLine(text string) line {
 	if text == "" || !strings.Contains(" +-@\\", text[:1]) { // which no patch has
 		return line{dim, " " + content(text)}
@@ -89,8 +92,8 @@ func patchLine(text string) line {
 	return line{style, text[:1] + content(text[1:])}
 }
 
-// laidOut are the rows of a difference on so many columns. A line that goes on has a dot at its
-// beginning, where no line of a patch has one.
+// laidOut returns the rows of a difference for a number of columns. A continued line begins with a
+// dot, which no line of a patch does.
 func (c *change) laidOut(columns int) []line {
 	if c.columns == columns {
 		return c.rows

@@ -2,10 +2,11 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
@@ -23,7 +24,7 @@ var keysHelp = [...][2]string{
 	{"f", "list other files: written, with a conflict, not approved"},
 	{"/, n, N", "search in the names and ids; next, previous"},
 	{"v, o", "open the file in your pager (SPECTRUM_PAGER, PAGER)"},
-	{"i", "all that the preview comes to"},
+	{"i", "everything the preview proposes"},
 	{"A", "see the whole statement, and approve it in your own word"},
 	{"Ctrl-L, Ctrl-Z", "draw the screen again; suspend the program"},
 	{"q, Ctrl-C", "leave: nothing is written, and the preview is kept"},
@@ -55,11 +56,19 @@ func (m *Model) layOutCover() (lines []line, last int) {
 		return m.factLines(), 0
 	}
 	lines = wrapped(bold, "Preview "+m.over.ID[:8]+", of "+m.over.Source, m.width)
+	if m.over.Title != "" { // on one line, so that no line begins with a part of it
+		lines = append(lines, line{plain, "title: " + cut(m.over.Title, m.width-len("title: "))})
+	}
 	lines = append(lines, wrapped(bold, "in "+m.over.Root, m.width)...)
+	lines = append(lines, wrapped(plain, "signed by "+strings.Join(m.over.Signers, ", ")+"; "+m.standingText(), m.width)...)
+	for _, w := range m.warnings() {
+		lines = append(lines, wrapped(w.style, w.text, m.width)...)
+	}
 	lines = append(lines, line{}, line{dim, "The whole statement:"})
 	lines = append(lines, wrapped(bold, m.draft.Statement, m.width)...)
 	lines = append(lines, line{}, line{dim, "What it approves:"})
 	lines = append(lines, m.approvedLines()...)
+	lines = append(lines, wrapped(plain, "also writes RESTORE_MANIFEST.json and RESTORE_REPORT.json", m.width)...)
 	last = len(lines) - 1
 	lines = append(lines, line{}, line{dim, "Of this preview:"})
 	for _, text := range m.config.Recap {
@@ -98,6 +107,13 @@ func (m *Model) helpLines() []line {
 func (m *Model) factLines() []line {
 	lines := wrapped(gradeStyles[m.over.Grade], m.over.Word+": "+m.over.Verdict, m.width)
 	lines = append(lines, wrapped(plain, "Preview "+m.over.ID+", of "+m.over.Source, m.width)...)
+	for n, text := range wrap(m.over.Title, m.width-len("title: ")) {
+		begin := "title: "
+		if n > 0 {
+			begin = "     · "
+		}
+		lines = append(lines, line{plain, begin + text})
+	}
 	lines = append(lines, wrapped(plain, "in "+m.over.Root, m.width)...)
 	for _, f := range m.over.Facts {
 		text := f.Value
@@ -111,19 +127,19 @@ func (m *Model) factLines() []line {
 
 // approvedLines are what the statement approves: what is lost first.
 func (m *Model) approvedLines() (lines []line) {
-	names := map[preview.Fate][]string{}
+	names := map[report.Fate][]string{}
 	for n := range m.over.Items {
 		if i := &m.over.Items[n]; m.approved[i.Number] {
 			names[i.Fate] = append(names[i.Fate], shown(i.Path))
 		}
 	}
-	for _, fate := range []preview.Fate{preview.Removed, preview.Replaced, preview.Created, preview.Unchanged} {
+	for _, fate := range []report.Fate{report.Removed, report.Replaced, report.Created, report.Unchanged} {
 		n := len(names[fate])
 		if n == 0 {
 			continue
 		}
 		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
-		if fate <= preview.Replaced {
+		if fate <= report.Replaced {
 			some := names[fate][:min(n, words.MaxNamed)]
 			text += ": " + strings.Join(some, ", ")
 			if more := n - len(some); more > 0 {
@@ -138,7 +154,7 @@ func (m *Model) approvedLines() (lines []line) {
 	return append(lines, wrapped(plain, m.verdictsText(), m.width)...)
 }
 
-// verdictsText is what is decided on the conflicts once the statement is given.
+// verdictsText returns the decisions on the conflicts, once the statement is typed.
 func (m *Model) verdictsText() string {
 	if len(m.over.Conflicts) == 0 {
 		return "conflicts: none"
@@ -146,7 +162,11 @@ func (m *Model) verdictsText() string {
 	by := map[statement.Verdict][]int{}
 	for n := range m.over.Conflicts {
 		c := &m.over.Conflicts[n]
-		by[m.decided(c)] = append(by[m.decided(c)], c.Number)
+		verdict := m.decided(c)
+		if slices.Contains(m.draft.Taken, c.Number) {
+			verdict = statement.Acknowledged
+		}
+		by[verdict] = append(by[verdict], c.Number)
 	}
 	var parts []string
 	for _, v := range append(statement.Verdicts(), "") {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
@@ -33,12 +33,12 @@ func (m *Model) decideOne(v statement.Verdict) {
 	if i := m.item(); c == nil && i != nil && len(i.Conflicts) == 1 {
 		c = &m.over.Conflicts[i.Conflicts[0]-1]
 	} else if c == nil && i != nil && len(i.Conflicts) > 1 {
-		m.message = fmt.Sprintf("%s has %s: c lists them", i.ID, counted(len(i.Conflicts), "conflict"))
+		m.message = fmt.Sprintf("%s has %s; press c to list them", i.ID, counted(len(i.Conflicts), "conflict"))
 		return
 	}
 	switch {
 	case c == nil:
-		m.message = "no conflict is looked at: c lists them"
+		m.message = "no conflict is selected; press c to list them"
 		return
 	case c.Decided != "":
 		m.message = fmt.Sprintf("%s was decided with the preview: %s", c.ID, c.Decided)
@@ -46,10 +46,10 @@ func (m *Model) decideOne(v statement.Verdict) {
 	case v == "":
 		delete(m.verdicts, c.Number)
 	case c.OnlyAcknowledge && v != statement.Acknowledged:
-		m.message = c.ID + " can only be acknowledged: another restore root resolves it"
+		m.message = c.ID + " can only be acknowledged, or avoided with another restore root"
 		return
 	case v == statement.Rejected && len(c.Items) == 0:
-		m.message = c.ID + " is about the whole candidate: to reject that, leave with q"
+		m.message = c.ID + " concerns the whole candidate; to reject it, leave with q"
 		return
 	default:
 		m.verdicts[c.Number] = v
@@ -59,7 +59,7 @@ func (m *Model) decideOne(v statement.Verdict) {
 		v = "not decided"
 	}
 	m.message = fmt.Sprintf("%s: %s", c.ID, v)
-	diverged := func(i preview.Item) bool { return i.Fate == preview.Diverged && slices.Contains(c.Items, i.Number) }
+	diverged := func(i report.Item) bool { return i.Fate == report.Diverged && slices.Contains(c.Items, i.Number) }
 	if m.verdicts[c.Number] != "" && slices.ContainsFunc(m.over.Items, diverged) { // no statement restores it
 		m.message += fmt.Sprintf(", and left out: preview with --decide %s=replace", c.ID)
 	}
@@ -82,11 +82,11 @@ func (m *Model) acknowledgeAll() {
 // choose chooses the file that is looked at, or all beneath the directory, or leaves them out.
 func (m *Model) choose() {
 	if m.list != files || len(m.tree.rows) == 0 {
-		m.message = "no file is looked at"
+		m.message = "no file is selected"
 		return
 	}
 	r := m.tree.rows[m.at[files]]
-	var can []*preview.Item
+	var can []*report.Item
 	any := false
 	for _, i := range m.tree.kept[r.from:r.to] {
 		if !i.Free || r.dir && i.Restricted { // what may hold secrets is chosen one by one
@@ -102,25 +102,30 @@ func (m *Model) choose() {
 	for _, i := range can {
 		m.in[i.Number] = any
 	}
+	taken := m.draft.Taken
 	m.compose()
 	if !r.dir && any && !m.approved[can[0].Number] {
-		m.message = can[0].ID + " stays out: its conflict was rejected"
+		m.message = can[0].ID + " stays excluded: its conflict was rejected"
+	}
+	opened := func(n int) bool { return slices.Contains(m.draft.Open, n) }
+	if again := slices.DeleteFunc(slices.Clone(taken), func(n int) bool { return !opened(n) }); len(again) > 0 {
+		m.message = "a statement of a part has to acknowledge " + statement.FormatConflicts(again) + " by number: c, then a"
 	}
 }
 
-// whyNot says why a row cannot be chosen.
+// whyNot returns why a row cannot be chosen.
 func (m *Model) whyNot(r row) string {
 	if r.dir {
-		return "nothing in it can be chosen"
+		return "it has no item that can be chosen"
 	}
 	switch i := m.tree.kept[r.from]; i.Fate {
-	case preview.Diverged:
-		return i.ID + " is not what the change set started from: its conflict says more"
-	case preview.LeftAside:
+	case report.Diverged:
+		return i.ID + " is not what the change set started from; see its conflict"
+	case report.LeftAside:
 		return i.ID + " is not proposed; the preview says why"
-	case preview.Unchanged:
-		return i.ID + " is there already; a preview with --replace leaves it as it is"
+	case report.Unchanged:
+		return i.ID + " is already identical; a preview with --replace keeps it"
 	default:
-		return i.ID + " has something in its way, so it cannot be chosen"
+		return i.ID + " is blocked and cannot be chosen"
 	}
 }

@@ -5,18 +5,23 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
+	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
 // gradeStyles are the colors of verdicts.
-var gradeStyles = map[preview.Grade]string{preview.Bad: red, preview.Fair: yellow, preview.Good: green}
+var gradeStyles = map[report.Grade]string{report.Bad: red, report.Fair: yellow, report.Good: green}
 
-// head is what stands above the panes: the verdict, what is written, the signer, the conflicts.
+// head returns the rows above the panes: the verdict, what is written, the signer, the conflicts.
 func (m *Model) head() []line {
 	v := &m.over
 	style := gradeStyles[v.Grade]
 	if !m.isTall() {
-		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), {plain, m.standingText() + "; " + m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}}
+		about := line{plain, m.standingText() + "; " + m.conflictsText() + "; signed by " + strings.Join(v.Signers, ", ")}
+		if w := m.warnings(); len(w) > 0 { // there is no room for them
+			about = line{w[0].style, "! key i; " + about.text}
+		}
+		return []line{{style, v.Word + ": " + v.Counts}, m.rootLine(), about}
 	}
 	lines := []line{
 		{style, v.Word + ": " + v.Verdict},
@@ -25,20 +30,25 @@ func (m *Model) head() []line {
 		{plain, "signed by " + strings.Join(v.Signers, ", ")},
 		{plain, m.conflictsText()},
 	}
-	warnings := 0
-	for _, f := range v.Facts {
-		if f.Name != "can run" && f.Name != "warning" && f.Name != "quarantine" && f.Name != "more access" {
-			continue
-		}
-		if warnings++; warnings > m.height/12 {
+	for n, w := range m.warnings() {
+		if n == m.height/12 {
 			lines[len(lines)-1].text = cut(lines[len(lines)-1].text, m.width-12) + " (i: more)"
 			break
 		}
-		style := yellow
-		if f.Name == "quarantine" || f.Name == "warning" {
-			style = red
+		lines = append(lines, w)
+	}
+	return lines
+}
+
+// warnings are the facts that an operator must know before an approval.
+func (m *Model) warnings() (lines []line) {
+	for _, f := range m.over.Facts {
+		switch f.Name {
+		case "can run", "more access":
+			lines = append(lines, line{yellow, f.Name + ": " + f.Value})
+		case "quarantine", "warning":
+			lines = append(lines, line{red, f.Name + ": " + f.Value})
 		}
-		lines = append(lines, line{style, f.Name + ": " + f.Value})
 	}
 	return lines
 }
@@ -49,7 +59,7 @@ func (m *Model) rootLine() line {
 	return line{plain, text + cutStart(m.over.Root, m.width-width(text))}
 }
 
-// standingText says in a few words whether the operator trusts whoever has signed.
+// standingText describes in a few words whether the operator trusts the signer.
 func (m *Model) standingText() string {
 	if m.over.Pinned {
 		return "signer pinned"
@@ -63,6 +73,8 @@ func (m *Model) conflictsText() string {
 	switch {
 	case n == 0:
 		return "no conflicts"
+	case len(m.draft.Open) == 0 && len(m.draft.Taken) > 0:
+		return fmt.Sprintf("%s, none to decide: the statement acknowledges %s", counted(n, "conflict"), statement.FormatConflicts(m.draft.Taken))
 	case len(m.draft.Open) == 0:
 		return counted(n, "conflict") + ", none to decide"
 	}
@@ -75,13 +87,13 @@ func number(n int) string { return words.Number(n) }
 
 // statementLines is how many lines the statement has.
 func (m *Model) statementLines() int {
-	if m.height > preview.LowScreen {
+	if m.height > report.LowScreen {
 		return 3
 	}
 	return 2
 }
 
-// foot is what stands below the panes: the statement as it is composed, what it lacks, and keys.
+// foot returns the rows below the panes: the statement so far, what it lacks, and keys.
 func (m *Model) foot() []line {
 	lines := m.statementLines()
 	said := m.draft.Statement
@@ -126,18 +138,18 @@ func (m *Model) withMessage(lines []line) []line {
 	return lines
 }
 
-// lack is what the statement still lacks, or what it comes to.
+// lack returns what the statement still lacks, or its effect.
 func (m *Model) lack() line {
 	switch {
 	case m.over.Held:
-		return line{yellow, "in quarantine: q leaves, and says how it is released"}
+		return line{yellow, "in quarantine: press q to leave; the release command is printed then"}
 	case len(m.draft.Open) > 0:
 		const how = "; c, then a"
 		return line{yellow, cut("to decide: "+m.openText(), m.width-len(how)) + how}
 	case m.draft.Why != nil:
 		return line{yellow, escaped(m.draft.Why.Error())}
 	}
-	return line{green, "ready, " + counted(len(m.draft.Items), "file") + ": A reads it whole, and asks"}
+	return line{green, "ready, " + counted(len(m.draft.Items), "file") + "; press A to read it whole and to approve"}
 }
 
 // lastLine is a message, a question, or the keys that are used most.
@@ -152,5 +164,5 @@ func (m *Model) lastLine() line {
 	case m.isWide():
 		return line{dim, "? help  space leave out  c conflicts  a acknowledge  A approve  q leave"}
 	}
-	return line{dim, "? help  c conflicts  A approve  q leave"}
+	return line{dim, "? help  J K scroll  A approve  q leave"}
 }

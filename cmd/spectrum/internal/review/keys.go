@@ -2,16 +2,20 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
 // key takes a key that was pressed.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	m.message = ""
+	m.leaving, m.asksLeave = m.asksLeave, false
+	waits := m.waits
+	m.waits = false
 	switch key := k.String(); {
 	case key == "ctrl+c":
 		m.interrupted = true
@@ -20,26 +24,40 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return tea.Suspend
 	case key == "ctrl+l":
 		return tea.ClearScreen
+	case waits && key == "q": // as it ends the pager that was not opened
 	case m.ignores(k.Text):
 	case m.asking:
 		m.searchKey(key, k.Text)
 	case m.cover == approval:
 		return m.approvalKey(key, k.Text)
 	case key == "q" && (m.cover == nothing || m.isSmall()):
-		return tea.Quit
+		return m.leave()
 	case m.isSmall(): // nothing is decided that is not seen
 	case m.cover != nothing:
 		m.coverKey(key)
 	case key == "v" || key == "o":
 		return m.page()
 	case !m.move(key) && !m.decide(key) && !m.show(key):
-		m.message = fmt.Sprintf("%s does nothing here; ? shows the keys", shown(key))
+		m.message = fmt.Sprintf("key %s has no function here; press ? for help", shown(key))
 	}
 	return nil
 }
 
-// ignores reports whether a key does nothing since it goes on with the word of an approval that is
-// not asked for now: its letters are keys that choose and decide. Enter and Esc end the word.
+// leave ends the review. Where something was chosen or decided it asks first, once.
+func (m *Model) leave() tea.Cmd {
+	before := make([]bool, len(m.in))
+	for _, n := range m.config.Chosen {
+		before[n] = true
+	}
+	if len(m.verdicts) == 0 && slices.Equal(m.in, before) || m.leaving || m.isSmall() {
+		return tea.Quit
+	}
+	m.asksLeave, m.message = true, "what was chosen and decided is lost: q leaves, any other key stays"
+	return nil
+}
+
+// ignores reports whether a key is ignored because it continues the word of an approval that is not
+// asked for now: its letters are keys that choose and decide. Enter and Esc end the word.
 func (m *Model) ignores(text string) bool {
 	before, was := m.before, m.deaf
 	m.before = text
@@ -101,7 +119,7 @@ func (m *Model) goTo(at int) {
 	}
 }
 
-// turn takes a key that folds, or goes from one side to the other.
+// turn handles a key that folds, or changes sides.
 func (m *Model) turn(key string) bool {
 	at := m.at[files]
 	isDir := m.list == files && at < len(m.tree.rows) && m.tree.rows[at].dir
@@ -187,7 +205,7 @@ func (m *Model) nextFilter() {
 	}[m.filter]
 }
 
-// searchKey takes a key while it is asked for what to search.
+// searchKey handles a key while a search text is typed.
 func (m *Model) searchKey(key, text string) {
 	switch key {
 	case "enter", "ctrl+j":
@@ -216,7 +234,7 @@ func shorter(s string) string {
 // maxTyped is how many bytes of a line are taken: a statement that is pasted may be long.
 const maxTyped = statement.MaxLength
 
-// typed takes text that was typed or pasted where a line is asked for.
+// typed handles text that was typed or pasted into a line.
 func (m *Model) typed(text string) {
 	if m.asking || m.cover == approval && m.drawn {
 		if text != " " {
@@ -228,10 +246,10 @@ func (m *Model) typed(text string) {
 	}
 }
 
-// find goes to what fits the search.
+// find moves to the next match of the search.
 func (m *Model) find(back bool) {
 	if m.search == "" {
-		m.message = "nothing was searched for yet: / asks for what"
+		m.message = "no search yet; press / to search"
 		return
 	}
 	m.detail = false
@@ -239,9 +257,9 @@ func (m *Model) find(back bool) {
 		m.findConflict(back)
 		return
 	}
-	path := m.tree.find(m.at[files], back, func(i *preview.Item) bool { return fits(m.search, i.Path, i.ID) })
+	path := m.tree.find(m.at[files], back, func(i *report.Item) bool { return fits(m.search, i.Path, i.ID) })
 	if path == "" {
-		m.message = fmt.Sprintf("nothing listed has %s in its name", shown(m.search))
+		m.message = fmt.Sprintf("no listed file has %s in its name", shown(m.search))
 		return
 	}
 	m.goTo(m.tree.reveal(path))
@@ -284,13 +302,13 @@ func (m *Model) page() tea.Cmd {
 	i := m.item()
 	switch {
 	case i == nil && m.list == conflicts:
-		m.message = "this is a conflict: c goes back to the files, of which v opens one"
+		m.message, m.waits = "this is a conflict; press c to go back to the files, and v to open one; press any key", true
 		return nil
 	case i == nil:
-		m.message = "this is a directory: go to a file in it, then v opens that"
+		m.message, m.waits = "this is a directory, and v opens a file in it; press any key", true
 		return nil
 	case i.Removal:
-		m.message = "the candidate removes this file, and has no content of it"
+		m.message, m.waits = "the candidate removes this file, and has no content of it; press any key", true
 		return nil
 	}
 	ctx, source, number := m.ctx, m.config.Source, i.Number

@@ -5,6 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
@@ -26,11 +27,11 @@ const (
 	approval
 )
 
-// Model is the state of a review. It changes by messages only, and knows no terminal.
+// Model is the state of a review. Only messages change it, and it is independent of the terminal.
 type Model struct {
 	ctx    context.Context //nolint:containedctx // of the review as a whole: bubbletea has no other way to pass it to what a key begins
 	config Config
-	over   preview.Overview
+	over   report.Overview
 
 	width, height int
 	tree          *tree
@@ -61,6 +62,10 @@ type Model struct {
 	drawn  bool // the question is on the screen of the terminal, to its end: what is typed now answers it
 	slips  int  // lines that were no statement
 
+	waits     bool // the last line says why no pager was opened
+	asksLeave bool // the last line asks whether to leave
+	leaving   bool // it did before this key
+
 	changes     changes
 	given       string
 	interrupted bool
@@ -78,7 +83,7 @@ func New(ctx context.Context, c Config) *Model {
 	return m
 }
 
-// Init begins nothing: the size of the terminal comes first.
+// Init does nothing: the size of the terminal arrives first.
 func (m *Model) Init() tea.Cmd { return nil }
 
 // Update takes a message.
@@ -113,7 +118,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, m.look()
 }
 
-// compose asks for the statement of what is chosen now.
+// compose composes the statement for the current choice.
 func (m *Model) compose() {
 	choice := preview.Choice{Decisions: m.verdicts}
 	for n := range m.over.Items {
@@ -131,7 +136,7 @@ func (m *Model) compose() {
 }
 
 // item is the file that is looked at; nil for none.
-func (m *Model) item() *preview.Item {
+func (m *Model) item() *report.Item {
 	if m.list != files {
 		return nil
 	}
@@ -139,7 +144,7 @@ func (m *Model) item() *preview.Item {
 }
 
 // conflict is the conflict that is looked at; nil for none.
-func (m *Model) conflict() *preview.Conflict {
+func (m *Model) conflict() *report.Conflict {
 	if m.list != conflicts || m.at[conflicts] >= len(m.over.Conflicts) {
 		return nil
 	}
@@ -155,7 +160,7 @@ func (m *Model) length() int {
 }
 
 // decided is the verdict on a conflict, of the preview or of the choice; "" for none.
-func (m *Model) decided(c *preview.Conflict) statement.Verdict {
+func (m *Model) decided(c *report.Conflict) statement.Verdict {
 	if c.Decided != "" {
 		return c.Decided
 	}
@@ -176,12 +181,12 @@ const (
 // filterNames are what the filters list.
 var filterNames = [filters]string{"files", "written", "in conflict", "not approved"}
 
-func (m *Model) passes(i *preview.Item) bool {
+func (m *Model) passes(i *report.Item) bool {
 	switch m.filter {
 	case toWrite:
-		return i.Fate == preview.Removed || i.Fate == preview.Replaced || i.Fate == preview.Created
+		return i.Fate == report.Removed || i.Fate == report.Replaced || i.Fate == report.Created
 	case inTheWay:
-		return len(i.Conflicts) > 0 || i.Fate <= preview.Diverged
+		return len(i.Conflicts) > 0 || i.Fate <= report.Diverged
 	case notApproved:
 		return !m.approved[i.Number]
 	}

@@ -13,13 +13,14 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"pgregory.net/rapid"
 )
 
 // source is a source of a test: a statement of items, and one patch for all.
 type source struct {
-	over   *preview.Overview
+	over   *report.Overview
 	patch  string
 	err    error
 	read   []int // items whose changes were read
@@ -53,7 +54,7 @@ func (s *source) Draft(c preview.Choice) (d preview.Draft) {
 		}
 	}
 	if len(d.Items) == 0 {
-		d.Why = errors.New("nothing is chosen")
+		d.Why = errors.New("no item is chosen")
 		return d
 	}
 	d.Statement = "Approved: restore items " + statement.FormatItems(d.Items) + " only."
@@ -87,18 +88,18 @@ type sitting struct {
 	held []drawn
 }
 
-func overview(paths ...string) preview.Overview {
-	v := preview.Overview{
-		ID: strings.Repeat("ab", 32), Source: "run r", Word: "READY", Verdict: "Nothing is in the way.", Grade: preview.Good, Root: "/root", Counts: "some", Size: "1 KiB",
-		Signers: []string{"0123456789abcdef… (not pinned)"}, Facts: []preview.Row{{Name: "can run", Value: "x"}},
-		Conflicts: []preview.Conflict{
+func overview(paths ...string) report.Overview {
+	v := report.Overview{
+		ID: strings.Repeat("ab", 32), Source: "run r", Word: "READY", Verdict: "Nothing is in the way.", Grade: report.Good, Root: "/root", Counts: "some", Size: "1 KiB",
+		Signers: []string{"0123456789abcdef… (not pinned)"}, Facts: []report.Row{{Name: "can run", Value: "x"}},
+		Conflicts: []report.Conflict{
 			{Number: 1, ID: "C-001", Type: "authority_conflict", Path: hostile, Current: hostile, Claim: "c", Authority: "a", Risk: "r", Resolution: "s"},
 			{Number: 2, ID: "C-002", Type: "state_conflict", Path: paths[0], Items: []int{1}, Current: "there", Claim: "c", Authority: "a", Risk: "r", Resolution: "s"},
 			{Number: 3, ID: "C-003", Type: "authority_conflict", Path: "/way", OnlyAcknowledge: true},
 		},
 	}
 	for n, path := range paths {
-		v.Items = append(v.Items, preview.Item{Number: n + 1, ID: fmt.Sprintf("R-%03d", n+1), Path: path, Scope: "project_state", Mode: "0644", Bytes: 5, Fate: preview.Created, Free: true})
+		v.Items = append(v.Items, report.Item{Number: n + 1, ID: fmt.Sprintf("R-%03d", n+1), Path: path, Scope: "project_state", Mode: "0644", Bytes: 5, Fate: report.Created, Free: true})
 	}
 	v.Items[0].Conflicts, v.Items[0].Runs, v.Items[0].Reason = []int{2}, hostile, hostile
 	return v
@@ -109,7 +110,7 @@ func some() []string {
 	return []string{"README.md", "a/b/c/deep.go", "a/b/c/other.go", "a/top.go", "docs/" + hostile, "docs/guide.md", "z"}
 }
 
-func sit(t testing.TB, over preview.Overview, width, height int) *sitting {
+func sit(t testing.TB, over report.Overview, width, height int) *sitting {
 	s := &sitting{t: t, src: &source{over: &over, patch: patchText}}
 	var chosen []int
 	for _, i := range over.Items {
@@ -270,7 +271,7 @@ func TestTree(t *testing.T) {
 // TestSearch: what is searched is found in folded directories too, again and again.
 func TestSearch(t *testing.T) {
 	s := sit(t, overview(some()...), 100, 30).press("down", "left", "home", "/").enter("OTHER").press("enter")
-	s.shows("nothing listed has OTHER")
+	s.shows("no listed file has OTHER")
 	s.press("/").enter("other").press("enter")
 	if i := s.item(); i == nil || i.Path != "a/b/c/other.go" {
 		t.Fatalf("%+v", i)
@@ -292,7 +293,7 @@ func TestSearch(t *testing.T) {
 // TestFilter: each filter lists some of the files, and the one that is looked at stays so.
 func TestFilter(t *testing.T) {
 	over := overview("a", "b", "c")
-	over.Items[1].Fate, over.Items[1].Free = preview.Conflicting, false
+	over.Items[1].Fate, over.Items[1].Free = report.Conflicting, false
 	s := sit(t, over, 100, 30).press("end", "f")
 	if got := s.item().Path; len(s.tree.rows) != 2 || got != "c" {
 		t.Errorf("%d rows, at %s", len(s.tree.rows), got)
@@ -309,17 +310,17 @@ func TestFilter(t *testing.T) {
 func TestChoose(t *testing.T) {
 	over := overview("a/1", "a/2", "a/secret", "b", "aside")
 	over.Items[2].Restricted = true
-	over.Items[3].Fate, over.Items[3].Free = preview.Blocked, false
-	over.Items[4].Fate, over.Items[4].Free = preview.LeftAside, false
+	over.Items[3].Fate, over.Items[3].Free = report.Blocked, false
+	over.Items[4].Fate, over.Items[4].Free = report.LeftAside, false
 	s := sit(t, over, 100, 30)
 	s.in[3] = false
 	s.compose()
 	s.press("space")
-	s.shows("nothing is chosen")
+	s.shows("no item is chosen")
 	s.press("space", "down", "x")
 	s.shows("Approved: restore items R-002 only.")
 	s.press("end", "space")
-	s.shows("R-004 has something in its way")
+	s.shows("R-004 is blocked")
 	s.press("up", "space")
 	s.shows("R-005 is not proposed")
 	s.press("up", "space")
@@ -333,7 +334,7 @@ func TestChoose(t *testing.T) {
 // that file is left out, and the last row says what restores it.
 func TestDecideDiverged(t *testing.T) {
 	over := overview(some()...)
-	over.Items[0].Fate, over.Items[0].Free, over.Conflicts[1].Resolution = preview.Diverged, false, "how"
+	over.Items[0].Fate, over.Items[0].Free, over.Conflicts[1].Resolution = report.Diverged, false, "how"
 	s := sit(t, over, 80, 24)
 	s.press("c", "down")
 	s.shows("recommended: how")
@@ -351,11 +352,11 @@ func TestDecide(t *testing.T) {
 	s.press("space", "space", "u", "a")
 	s.shows("Approved: restore items R-001 to R-007 only. Acknowledge C-002.")
 	s.press("c", "r")
-	s.shows("C-001 is about the whole candidate")
+	s.shows("C-001 concerns the whole candidate")
 	s.press("s", "end", "s")
 	s.shows("C-003 can only be acknowledged", "to decide: C-003")
 	s.press("a", "esc", "down", "a")
-	s.shows("no conflict is looked at", "ready, 7 files")
+	s.shows("no conflict is selected", "ready, 7 files")
 	s.press("E")
 	s.shows("in their list")
 	if got := s.verdicts; got[1] != statement.Resolved || got[2] != statement.Acknowledged || got[3] != statement.Acknowledged {
@@ -373,9 +374,20 @@ func TestLeave(t *testing.T) {
 	}
 	for _, before := range [][]string{{}, {"A"}, {"c"}, {"tab"}, {"?", "q"}, {"i", "q"}} {
 		s := decidedSitting(t, 80, 24).press(before...).press("q")
+		if s.ended {
+			t.Errorf("%q, then q: it leaves with what was decided, and does not ask", before)
+		}
+		s.shows("what was chosen and decided is lost: q leaves")
+		if s.press("up", "q"); s.ended {
+			t.Errorf("%q: another key is no answer", before)
+		}
+		s.press("q")
 		if !s.ended || s.interrupted || s.given != "" || s.draft.Why != nil || s.draft.Statement != wholeStatement {
 			t.Errorf("%q, then q: %q", before, s.given)
 		}
+	}
+	if s := sit(t, overview(some()...), 80, 24).press("x", "x", "q"); !s.ended {
+		t.Error("nothing was chosen, and it asks")
 	}
 }
 
@@ -417,7 +429,7 @@ func TestHelp(t *testing.T) {
 	}
 	s.press("x").shows("README.md")
 	s.press("é")
-	s.shows("é does nothing here; ? shows the keys")
+	s.shows("key é has no function here; press ? for help")
 }
 
 // TestMessagesWhole: a message is shown to its end, also where it is longer than a line, and says
@@ -446,13 +458,31 @@ func TestMessagesWhole(t *testing.T) {
 // TestBegin: a review begins with the first file that changes, and v says what it does not open.
 func TestBegin(t *testing.T) {
 	v := overview(".env", "a", "b/c", "b/d")
-	v.Items[0].Fate = preview.LeftAside
+	v.Items[0].Fate = report.LeftAside
 	s := sit(t, v, 100, 30)
 	if i := s.item(); i == nil || i.Path != "a" {
 		t.Errorf("it begins with %+v", i)
 	}
 	s.press("down", "v").shows("this is a directory")
+	if s.press("q"); s.ended {
+		t.Error("q, which would have ended the pager, ends the review")
+	}
 	s.press("c", "v").shows("this is a conflict")
+}
+
+// TestPartHasToDecide: where a file is left out, and what the whole statement acknowledges has to be
+// decided, the reason is on the screen.
+func TestPartHasToDecide(t *testing.T) {
+	s := sit(t, overview("a", "b"), 80, 24)
+	s.draft.Taken = []int{1}
+	s.press("x").shows("a statement of a part has to acknowledge C-001 by number: c, then a")
+}
+
+// TestTakenIsNamed: a conflict that the whole statement acknowledges is listed as that.
+func TestTakenIsNamed(t *testing.T) {
+	s := sit(t, overview("a", "b"), 80, 24)
+	s.draft.Taken, s.draft.Open = []int{1}, nil
+	s.press("c").shows("C-001 authority_conflict: acknowledged by the", "> ackn C-001")
 }
 
 // TestLowStanding: on the smallest screen it is seen whether the signer is pinned.
@@ -471,7 +501,7 @@ func TestMoreReplaced(t *testing.T) {
 	}
 	v := overview(paths...)
 	for n := range v.Items {
-		v.Items[n].Fate = preview.Replaced
+		v.Items[n].Fate = report.Replaced
 	}
 	s := sit(t, v, 80, 40).press("c", "E", "c", "A")
 	s.shows("1,500 files", "and 1,480 more, which the list", "R-1500")

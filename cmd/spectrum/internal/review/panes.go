@@ -2,18 +2,19 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
 // letters are how the list shows what becomes of a file.
-var letters = map[preview.Fate]line{
-	preview.Blocked: {red, "B"}, preview.Conflicting: {red, "C"}, preview.Diverged: {red, "U"}, preview.Removed: {yellow, "D"},
-	preview.Replaced: {yellow, "M"}, preview.Created: {green, "A"},
-	preview.Unchanged: {dim, "="}, preview.LeftAside: {dim, "-"},
+var letters = map[report.Fate]line{
+	report.Blocked: {red, "B"}, report.Conflicting: {red, "C"}, report.Diverged: {red, "U"}, report.Removed: {yellow, "D"},
+	report.Replaced: {yellow, "M"}, report.Created: {green, "A"},
+	report.Unchanged: {dim, "="}, report.LeftAside: {dim, "-"},
 }
 
 // drawListRow draws a row of the list.
@@ -91,14 +92,22 @@ var verdictWords = map[statement.Verdict]line{
 func (m *Model) conflictRow(n int, marked bool) []line {
 	c := &m.over.Conflicts[n]
 	word := verdictWords[m.decided(c)]
-	if m.isOpen(c) {
+	switch {
+	case m.isOpen(c):
 		word = line{yellow, " OPEN "}
+	case m.isTaken(c):
+		word = line{dim, " ackn "}
 	}
 	return []line{cursor(marked), word, {plain, c.ID + " "}, {plain, strings.TrimSuffix(c.Type, "_conflict")}, {dim, " " + shown(c.Path)}}
 }
 
+// isTaken reports whether the statement acknowledges a conflict without its number.
+func (m *Model) isTaken(c *report.Conflict) bool {
+	return m.decided(c) == "" && slices.Contains(m.draft.Taken, c.Number)
+}
+
 // isOpen reports whether a conflict has to be decided for what is chosen.
-func (m *Model) isOpen(c *preview.Conflict) bool {
+func (m *Model) isOpen(c *report.Conflict) bool {
 	for _, n := range m.draft.Open {
 		if n == c.Number {
 			return true
@@ -164,7 +173,7 @@ func wrapped(style, text string, columns int) (lines []line) {
 }
 
 // aboutItem is what is known of a file.
-func (m *Model) aboutItem(i *preview.Item, columns int) []line {
+func (m *Model) aboutItem(i *report.Item, columns int) []line {
 	lines := wrapped(bold, shown(i.Path), columns)
 	state := "not approved"
 	if m.approved[i.Number] {
@@ -198,19 +207,21 @@ func (m *Model) aboutItem(i *preview.Item, columns int) []line {
 	return lines
 }
 
-func (m *Model) decisionText(c *preview.Conflict) string {
+func (m *Model) decisionText(c *report.Conflict) string {
 	switch v := m.decided(c); {
 	case v != "":
 		return string(v)
 	case m.isOpen(c):
 		return "to decide"
+	case m.isTaken(c):
+		return "acknowledged by the statement"
 	}
 	return "nothing that is approved touches it"
 }
 
 // aboutDir counts what is in a directory.
 func (m *Model) aboutDir(r row, columns int) []line {
-	count := map[preview.Fate]int{}
+	count := map[report.Fate]int{}
 	var bytes int64
 	in := 0
 	for _, i := range m.tree.kept[r.from:r.to] {
@@ -222,7 +233,7 @@ func (m *Model) aboutDir(r row, columns int) []line {
 	}
 	lines := wrapped(bold, shown(r.path), columns)
 	lines = append(lines, wrapped(plain, fmt.Sprintf("%s, %s; %s approved by the statement", counted(r.to-r.from, "file"), bytesText(bytes), number(in)), columns)...)
-	for f := preview.Blocked; f <= preview.LeftAside; f++ {
+	for f := report.Blocked; f <= report.LeftAside; f++ {
 		if count[f] > 0 {
 			lines = append(lines, line{letters[f].style, fmt.Sprintf("%s %s: %s", letters[f].text, f, number(count[f]))})
 		}
@@ -231,7 +242,7 @@ func (m *Model) aboutDir(r row, columns int) []line {
 }
 
 // aboutConflict is an entry of the register.
-func (m *Model) aboutConflict(c *preview.Conflict, columns int) []line {
+func (m *Model) aboutConflict(c *report.Conflict, columns int) []line {
 	lines := wrapped(bold, c.ID+" "+c.Type+": "+m.decisionText(c), columns)
 	lines = append(lines, wrapped(plain, "about "+shown(c.Path), columns)...)
 	for _, part := range [][2]string{

@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 )
 
 // A Source has what is shown of a preview beyond its overview.
@@ -24,9 +25,9 @@ type Source interface {
 
 // Config is what is reviewed, and how it is shown.
 type Config struct {
-	Overview preview.Overview
+	Overview report.Overview
 	Chosen   []int    // items that are chosen from the start
-	Recap    []string // what else an approval comes to, in a few lines
+	Recap    []string // further effects of an approval, in a few lines
 	Source   Source
 	Color    bool
 }

@@ -13,6 +13,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/test/terminal"
 )
 
@@ -85,7 +86,7 @@ func TestBreaks(t *testing.T) {
 }
 
 // many are 20,000 files, in directories that differ in size.
-func many() preview.Overview {
+func many() report.Overview {
 	var paths []string
 	for n := range 20_000 {
 		paths = append(paths, fmt.Sprintf("d%03d/e%02d/%s-%05d", n%(n%300+1), n%7, strings.Repeat("f", n%40), n))

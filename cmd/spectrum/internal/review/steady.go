@@ -57,8 +57,8 @@ func writeSteady(b *strings.Builder, cluster string) {
 	}
 }
 
-// isUnsure reports whether a character that stands first may be drawn in several widths, or joins
-// with what follows it.
+// isUnsure reports whether a leading character may be drawn in several widths, or joins with the
+// next one.
 func isUnsure(r rune) bool {
 	if r < utf8.RuneSelf {
 		return false

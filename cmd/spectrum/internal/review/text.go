@@ -68,7 +68,7 @@ func cut(s string, columns int) string {
 	return ansi.Truncate(steady(s), columns, "…")
 }
 
-// cutStart shortens a text at its beginning: the end of a path says most.
+// cutStart shortens a text at its beginning: the end of a path is the most specific.
 func cutStart(s string, columns int) string {
 	s = steady(s)
 	if over := width(s) - columns; over > 0 && columns > 1 {

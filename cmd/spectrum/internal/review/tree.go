@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 )
 
 // Limits of what is unfolded from the start.
@@ -17,8 +17,8 @@ const (
 // tree is the items by path, folded. Items are sorted once; a directory is a range of them, and
 // only what is unfolded is laid out.
 type tree struct {
-	items []*preview.Item // by path
-	kept  []*preview.Item // that pass the filter, by path
+	items []*report.Item  // by path
+	kept  []*report.Item  // that pass the filter, by path
 	open  map[string]bool // directories, by path with a slash at the end
 	rows  []row
 }
@@ -32,16 +32,16 @@ type row struct {
 	dir      bool
 }
 
-func newTree(items []preview.Item) *tree {
+func newTree(items []report.Item) *tree {
 	t := &tree{open: map[string]bool{}}
 	for n := range items {
 		t.items = append(t.items, &items[n])
 	}
-	slices.SortStableFunc(t.items, func(a, b *preview.Item) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(t.items, func(a, b *report.Item) int { return strings.Compare(a.Path, b.Path) })
 	t.kept = t.items
-	var urgent []*preview.Item
+	var urgent []*report.Item
 	for _, i := range t.items {
-		if i.Fate <= preview.Replaced {
+		if i.Fate <= report.Replaced {
 			urgent = append(urgent, i)
 		}
 	}
@@ -62,7 +62,7 @@ func newTree(items []preview.Item) *tree {
 // first is the row to begin with: the first one in which a file changes, or is in the way.
 func (t *tree) first() int {
 	return max(0, slices.IndexFunc(t.rows, func(r row) bool {
-		return slices.ContainsFunc(t.kept[r.from:r.to], func(i *preview.Item) bool { return i.Fate <= preview.Created })
+		return slices.ContainsFunc(t.kept[r.from:r.to], func(i *report.Item) bool { return i.Fate <= report.Created })
 	}))
 }
 
@@ -76,7 +76,7 @@ func (t *tree) unfoldTo(path string) {
 }
 
 // filter keeps the items that pass.
-func (t *tree) filter(pass func(*preview.Item) bool) {
+func (t *tree) filter(pass func(*report.Item) bool) {
 	t.kept = nil
 	for _, i := range t.items {
 		if pass(i) {
@@ -157,7 +157,7 @@ func (t *tree) reveal(path string) int {
 }
 
 // find returns the path of the next item after a row that fits, or before it; "" for none.
-func (t *tree) find(at int, back bool, fits func(*preview.Item) bool) string {
+func (t *tree) find(at int, back bool, fits func(*report.Item) bool) string {
 	n := len(t.kept)
 	if n == 0 {
 		return ""
@@ -167,7 +167,7 @@ func (t *tree) find(at int, back bool, fits func(*preview.Item) bool) string {
 	if len(t.rows) > 0 {
 		here = t.rows[at].from
 		if t.rows[at].dir && !back {
-			here-- // what is in it comes after it
+			here-- // its contents follow
 		}
 	}
 	if back {
@@ -182,7 +182,7 @@ func (t *tree) find(at int, back bool, fits func(*preview.Item) bool) string {
 }
 
 // item is the file of a row; nil for a directory.
-func (t *tree) item(at int) *preview.Item {
+func (t *tree) item(at int) *report.Item {
 	if at < 0 || at >= len(t.rows) || t.rows[at].dir {
 		return nil
 	}

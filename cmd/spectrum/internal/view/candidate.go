@@ -1,6 +1,7 @@
 package view
 
 import (
+	"iter"
 	"runtime/debug"
 
 	"github.com/spectrumfs/spectrum/fusefs"
@@ -19,21 +20,29 @@ func NewCandidate(marks Marks) *Candidate { return &Candidate{newStatus(marks)} 
 // ID is what the view is known by from its beginning.
 func (c *Candidate) ID() string { return c.status.id }
 
-// Shown is what a view of one candidate shows.
+// Shown is what a view of one candidate shows: a plan, or what is checked as it is read.
 type Shown struct {
 	Origin  preview.Origin
 	Plan    *restore.Plan
+	Lazy    *Lazy       // in place of a plan
 	Report  string      // of the preview; "" for none
 	Changes fusefs.Made // the patch from the restore root to the candidate; nil for none
 }
 
-// Mount mounts the view of a plan.
+func (s *Shown) scene() (*Scene, iter.Seq[fusefs.File]) {
+	if s.Lazy != nil {
+		return s.Lazy.scene, s.Lazy.Files()
+	}
+	return SceneOf(s.Plan), Files(s.Plan)
+}
+
+// Mount mounts the view of a candidate.
 func (c *Candidate) Mount(s Shown, mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
-	plan := s.Plan
-	roots := BundleRoots(plan)
-	c.status.shown = func() []string { return roots }
-	perm := privatePerm(plan)
-	control := append(candidateFiles(s.Origin, plan, c.status.since, grantedAbove),
+	scene, files := s.scene()
+	roots := scene.BundleRoots()
+	c.status.shown, c.status.lazy = func() []string { return roots }, s.Lazy
+	perm := scene.privatePerm()
+	control := append(candidateFiles(s.Origin, scene, s.Lazy != nil, c.status.since, grantedAbove),
 		c.status.file(perm), heldFile(shownFile, string(c.status.shownJSON()), perm, c.status.since))
 	if s.Report != "" {
 		control = append(control, heldFile(previewFile, s.Report, perm, c.status.since))
@@ -41,7 +50,7 @@ func (c *Candidate) Mount(s Shown, mountpoint string, opts fusemount.Options) (*
 	if s.Changes != nil {
 		control = append(control, fusefs.File{Path: changesFile, Mode: changesPerm, Source: s.Changes})
 	}
-	tree, err := treeOf(plan, control)
+	tree, err := treeOf(scene, files, control)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,5 @@
 // Package view makes the views that spectrum mounts: of one candidate ([Candidate]), and of
-// all runs of a directory ([Runs]). It describes their files to package fusefs, and what
-// stands in their control directories; it reads what the views of other processes say of
-// themselves, and revokes those of what was rolled back ([Revoke]).
+// all runs of a directory ([Runs]). It describes their files and
+// control directories to package fusefs; it reads the status of views of other processes, and
+// revokes those of what was rolled back ([Revoke]).
 package view

@@ -10,9 +10,9 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 )
 
-// ForRoot returns the mount points of this user's views that were mounted for a restore root,
-// which is known by a name and stands at a path; and those of the views that do not say what they
-// show. Both are in the order of the mount table.
+// ForRoot returns the mount points of this user's views of a restore root, which is identified by a
+// name and a path; and those of the views that do not report what they show. Both are in the order
+// of the mount table.
 func ForRoot(ctx context.Context, name, path string) (mounted, silent []string, err error) {
 	views, _, err := fusemount.Views()
 	if err != nil {

@@ -69,7 +69,7 @@ func (l *queue) enter(bytes int64, done <-chan struct{}) bool {
 	return false
 }
 
-// leave gives the place to the next one.
+// leave passes the place to the next one.
 func (l *queue) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

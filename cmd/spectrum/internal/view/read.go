@@ -10,7 +10,7 @@ import (
 // maxControl bounds what is read of a control file of the user's own view, in bytes.
 const maxControl = 256 << 20
 
-// ReadStatus returns what the view on a path says of itself.
+// ReadStatus returns the status that the view on a path reports.
 func ReadStatus(path string) (r StatusRecord, err error) {
 	err = readControl(path, StatusFile, &r)
 	return r, err

@@ -13,9 +13,9 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
 
-// This file is the authority reset after a rollback, as far as views go (rollback
-// and snapshot contract, sections 7.2 and 8): a view of what was rolled back does
-// not outlive it, and a new one says that it happened, never why (section 11).
+// This file is the authority reset after a rollback, for views (rollback and snapshot contract,
+// sections 7.2 and 8): a view of what was rolled back does not outlive it, and a new one reports
+// that it happened, never why (section 11).
 
 // RolledBack is what a rollback undid.
 type RolledBack struct {
@@ -28,11 +28,11 @@ type RolledBack struct {
 type Revocation struct {
 	Detached []string            // mount points, in the order of the mount table
 	Left     []Left              // what may still show it, in that order
-	Foreign  []fusemount.Foreign // those of other users, which were not asked
+	Foreign  []fusemount.Foreign // those of other users, which were not queried
 	Err      error               // the marks could not be made, or the mount table not be read
 }
 
-// Left is a view that could not be detached, or not be asked what it shows.
+// Left is a view that could not be detached, or not be queried.
 type Left struct {
 	Mountpoint string
 	Err        error
@@ -45,12 +45,11 @@ const (
 	revokePatience = 15 * time.Second
 )
 
-// Revoke is to be called when a rollback is complete. It marks, durably, that
-// there was one; then it detaches each live view of this user that shows one of the
-// bundles or was mounted for the restore root, one after another. A view of many runs goes whole.
-// A view that does not answer is reported, as are those of other users: this process
-// holds locks and a journal, so it sends nothing to a server of theirs. Marks that
-// could not be made do not keep the views from being detached.
+// Revoke is to be called when a rollback is complete. It marks, durably, that there was one; then
+// it detaches each live view of this user that shows one of the bundles or was mounted for the
+// restore root, one after another. A view of many runs is detached as a whole. A view that does not
+// answer is reported, as are those of other users: this process holds locks and a journal, so it
+// sends nothing to their servers. Views are detached even if the marks could not be made.
 func Revoke(ctx context.Context, state *statedir.Dir, of RolledBack) Revocation {
 	var r Revocation
 	marks := state.MarkRolledBack(of.Root, of.BundleRoots)
@@ -84,13 +83,12 @@ func (of RolledBack) revoke(ctx context.Context, view *fusemount.Other) (ended b
 	return err == nil, err
 }
 
-// MaxShown bounds what is read of a view, in bytes. A view with more to say is one of
-// about a thousand runs.
+// MaxShown bounds the bytes that are read of a view. A view with more has about a thousand runs.
 const MaxShown = 64 << 10
 
-// concerns asks a view what it shows, in one read. A view that shows more than fits, or
-// that another mount hides, may show what was rolled back, and counts as if it did: no path
-// leads to the hidden one, but those who opened it before read on.
+// concerns queries what a view shows, in one read. A view that shows more than fits, or that
+// another mount hides, counts as if it showed what was rolled back: no path leads to the hidden
+// one, but processes that opened it before can read on.
 func (of RolledBack) concerns(ctx context.Context, view *fusemount.Other) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, AskPatience)
 	defer cancel()
@@ -138,8 +136,8 @@ type Marks struct {
 	Root  string // real path of the restore root; "" for none
 }
 
-// have says whether there is a mark, now. Where the marks cannot be looked up there
-// may be one: nobody is told that nothing has happened when that is not known.
+// have reports whether there is a mark now. If the marks cannot be read, it reports that there may
+// be one: a view never claims that nothing has happened without knowing it.
 func (m Marks) have(bundleRoots ...string) bool {
 	was, err := statedir.WasRolledBack(m.State, m.Root, bundleRoots)
 	return was || err != nil

@@ -38,14 +38,15 @@ type run struct {
 	view *Runs
 	name string
 	path string
-	free chan struct{} // holds a token while somebody is at work on the verdict
+	free chan struct{} // holds a token while a verification runs
 
 	mu        sync.Mutex
 	now       runState // "" is unverified
 	tree      *fusefs.Tree
 	plan      *restore.Plan // of an accepted run
+	scene     *Scene        // of the same
 	rejection []byte
-	allowed   fs.FileMode // who may read all of it, with tree
+	allowed   fs.FileMode // which users may read all of it, with tree
 	looked    time.Time   // when its artifacts were last found to be intact
 
 	size       atomic.Int64  // bytes of its outputs, the most that were ever listed
@@ -75,8 +76,8 @@ func (r *run) Perm() fs.FileMode {
 	return r.view.Perm() & granted(dir)
 }
 
-// readers is who may read all of a run, once there is a verdict on it: before that
-// nothing is said of it but its name.
+// readers returns which users may read all of a run, once it is verified: before that only its name
+// is shown.
 func (r *run) readers() fs.FileMode {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,8 +98,8 @@ func (r *run) state() runState {
 
 func (r *run) isAccepted() bool { return r.state() == runAccepted }
 
-// Tree gives what the run's directory shows: what a view of the run alone would
-// show, or why there is none.
+// Tree returns the tree of the run's directory: that of a view of the run alone, or the reason why
+// there is none.
 func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	select {
 	case r.free <- struct{}{}:
@@ -123,8 +124,8 @@ func (r *run) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	}
 }
 
-// settledSoon reports whether there is a verdict. It waits for one, unless the run is a long
-// one. The verification goes on when readers stop waiting.
+// settledSoon reports whether the run is verified. It waits for that, unless the run is a long one.
+// The verification continues when readers stop waiting.
 func (r *run) settledSoon(done <-chan struct{}) bool {
 	if r.known() != nil {
 		return true
@@ -159,8 +160,8 @@ func (r *run) goOn() <-chan struct{} {
 // errOtherQueue means that a run is larger than those that are verified where it was begun.
 var errOtherQueue = errors.New("the run is larger than it was")
 
-// listed notes how large a run is before it is hashed, and ends its verification where that
-// belongs into another queue: what it has held is given back while it waits.
+// listed records the size of a run before it is hashed, and ends its verification if it belongs
+// into another queue: it releases its resources while it waits.
 func (r *run) listed(bytes int64, in *queue, end context.CancelCauseFunc) {
 	if bytes > r.size.Load() {
 		r.size.Store(bytes)
@@ -221,7 +222,8 @@ func (r *run) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
 		r.allowed = readable(r.Perm())
 	}
 	if plan != nil {
-		r.allowed &= privatePerm(plan)
+		r.scene = SceneOf(plan)
+		r.allowed &= r.scene.privatePerm()
 	}
 }
 
@@ -235,7 +237,8 @@ func (r *run) verify(ctx context.Context, listed func(files int, bytes int64)) (
 	}
 	origin := preview.Origin{ProjectRoot: r.view.ProjectRoot, RunDirs: []string{r.path}}
 	above := func(string) fs.FileMode { return granted(r.view.runs) }
-	tree, err := treeOf(plan, candidateFiles(origin, plan, r.view.status.since, above), r.Perm())
+	scene := SceneOf(plan)
+	tree, err := treeOf(scene, Files(plan), candidateFiles(origin, scene, false, r.view.status.since, above), r.Perm())
 	return plan, tree, err
 }
 
@@ -258,9 +261,9 @@ func (r *run) reject(reason []byte) (*fusefs.Tree, error) {
 // lookAgainAfter is how long a run's artifacts count as intact without a look.
 const lookAgainAfter = time.Second
 
-// Spoiled says whether the artifacts of an accepted run are others now. It is
-// not verified again: whoever wants the new run mounts anew. That there could be
-// no look says nothing: what is read is checked all the same.
+// Spoiled reports whether the artifacts of an accepted run have changed. The run is not verified
+// again: a new mount is required. If the check fails it reports false: every read is checked
+// anyway.
 func (r *run) Spoiled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -270,7 +273,7 @@ func (r *run) Spoiled() bool {
 	r.looked = time.Now()
 	for run := range r.plan.Runs() {
 		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
-			r.view.Log.Error("a run changed after it was verified: nothing of it is read any more", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
+			r.view.Log.Error("a run changed after it was verified and is no longer read", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
 			r.now = runChanged
 		}
 	}
@@ -297,12 +300,12 @@ func (r *run) bundleRoots() []string {
 	if r.plan == nil {
 		return nil
 	}
-	return BundleRoots(r.plan)
+	return r.scene.BundleRoots()
 }
 
-// record is what status.json says of the run.
+// record is the entry of the run in status.json.
 func (r *run) record() map[string]any {
-	r.Spoiled() // so that a change is told although nobody has come by since
+	r.Spoiled() // so that a change is reported even without readers
 	state := r.state()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -312,7 +315,7 @@ func (r *run) record() map[string]any {
 		for run := range r.plan.Runs() {
 			record["task_id"] = run.Bundle().TaskID()
 		}
-		for _, root := range BundleRoots(r.plan) {
+		for _, root := range r.scene.BundleRoots() {
 			record["bundle_root"], record["rolled_back"] = root, r.view.status.marks.have(root)
 		}
 	}

@@ -22,11 +22,11 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// Runs is the view of a runs directory: each run that is there is a
-// directory of the view, and is verified when somebody first enters it.
+// Runs is the view of a runs directory: each run is a directory of the view, and is verified when
+// it is first entered.
 type Runs struct {
 	RunsOptions
-	dir     string        // absolute, as it was given; from then on its handle counts
+	dir     string        // absolute, as it was given; after opening, its handle counts
 	runs    *pathsafe.Dir // the directory
 	real    string        // its path when it was opened
 	status  *status
@@ -35,7 +35,7 @@ type Runs struct {
 	working sync.WaitGroup
 
 	mu     sync.Mutex
-	looked map[string]*run // the runs that somebody looked up
+	looked map[string]*run // the runs that were looked up
 	moved  sync.Once       // for the log
 }
 
@@ -65,8 +65,8 @@ func OpenRuns(dir string, opts RunsOptions) (*Runs, error) {
 	return v, nil
 }
 
-// openRuns opens the runs directory, once: whoever can exchange it later does not get
-// anything of another directory shown.
+// openRuns opens the runs directory, once: a process that exchanges it later cannot have another
+// directory shown.
 func (v *Runs) openRuns() (err error) {
 	if v.runs, err = pathsafe.OpenRoot(v.dir); err == nil {
 		v.real, err = v.runs.RealPath()
@@ -100,7 +100,7 @@ func (v *Runs) Close() {
 	v.runs.Close()
 }
 
-// Mount mounts the view. Runs are verified when somebody enters them.
+// Mount mounts the view. Runs are verified when they are first entered.
 func (v *Runs) Mount(mountpoint string, opts fusemount.Options) (*fusemount.View, error) {
 	tree, err := fusefs.NewTree(func(func(fusefs.File) bool) {}, slices.Values([]fusefs.File{
 		v.guarded(StatusFile, v.status.json), v.guarded(shownFile, v.status.shownJSON),
@@ -113,15 +113,15 @@ func (v *Runs) Mount(mountpoint string, opts fusemount.Options) (*fusemount.View
 	return fusemount.Mount(tree, mountpoint, opts)
 }
 
-// guarded is a file with metadata of every run that was entered: it is for those
-// who may read all of them.
+// guarded is a file with metadata of every entered run: only users that may read all of them can
+// read it.
 func (v *Runs) guarded(name string, content fusefs.Live) fusefs.File {
 	return fusefs.File{
 		Path: name, Mode: 0o444, ModTime: v.status.since, Source: fusefs.GuardedLive{Live: content, Perm: v.readers},
 	}
 }
 
-// readers is who may read every run that was entered, and the list of them.
+// readers returns which users may read every entered run, and the list of the runs.
 func (v *Runs) readers() fs.FileMode {
 	v.mu.Lock()
 	runs := slices.Collect(maps.Values(v.looked))
@@ -137,7 +137,7 @@ func (v *Runs) readers() fs.FileMode {
 func (v *Runs) Names() ([]string, error) {
 	if v.hasMoved() {
 		v.moved.Do(func() {
-			v.Log.Warn("the runs directory was moved or replaced: the view stays with the one that it was mounted with; mount again for the other", "runs directory", v.dir)
+			v.Log.Warn("the runs directory was moved or replaced; the view still shows the original; mount again to show the new one", "runs directory", v.dir)
 		})
 	}
 	all, err := v.runs.Names()
@@ -162,7 +162,7 @@ func isRunName(name string) bool {
 	return !strings.HasPrefix(name, ".") && name != fusefs.LatestName
 }
 
-// Find gives the run of a name, if it is there now.
+// Find returns the run of a name, if it exists now.
 func (v *Runs) Find(name string) fusefs.Volume {
 	if !v.isRun(name) {
 		return nil
@@ -208,10 +208,10 @@ func granted(dir *pathsafe.Dir) fs.FileMode {
 	return fs.FileMode(perm)
 }
 
-// Latest gives the accepted run that was completed last. When it was completed
-// a run itself says, so they are verified from the last one on until one is
-// accepted: what it says is signed then. If that is not what it said before, the
-// order was another one. A run that takes long is passed over until there is a verdict.
+// Latest returns the accepted run that was completed last. The completion time is the run's own
+// claim, so runs are verified from the last one on until one is accepted: its claim is signed then.
+// If that differs from the claim before, the order is updated. A run that takes long is skipped
+// until it is verified.
 func (v *Runs) Latest(done <-chan struct{}) string {
 	for {
 		c, ok := v.newest(done)
@@ -224,7 +224,7 @@ func (v *Runs) Latest(done <-chan struct{}) string {
 	}
 }
 
-// newest gives the first run that is accepted in the order of their claims.
+// newest returns the first accepted run in the order of their claims.
 func (v *Runs) newest(done <-chan struct{}) (claim, bool) {
 	names, err := v.Names()
 	if err != nil {
@@ -249,14 +249,14 @@ func (v *Runs) newest(done <-chan struct{}) (claim, bool) {
 	return claim{}, false
 }
 
-// claim is when a run says that it was completed.
+// claim is the completion time that a run states.
 type claim struct {
 	name      string
 	completed time.Time
 }
 
-// claimOf gives a run's claim: the signed one when the run is accepted. One that
-// says nothing comes after all others.
+// claimOf returns a run's claim: the signed one if the run is accepted. A run without a claim comes
+// last.
 func (v *Runs) claimOf(name string) claim {
 	if completed, ok := v.signedCompletion(name); ok {
 		return claim{name, completed}
@@ -278,7 +278,7 @@ func (v *Runs) signedCompletion(name string) (time.Time, bool) {
 	return run.completed()
 }
 
-// states is what status.json says of the runs that somebody has looked up.
+// states are the entries of the runs in status.json that were looked up.
 func (v *Runs) states() map[string]any {
 	v.mu.Lock()
 	runs := maps.Clone(v.looked)
@@ -293,7 +293,7 @@ func (v *Runs) states() map[string]any {
 	return states
 }
 
-// accepted gives the bundle roots of the runs that are shown, in no order.
+// accepted returns the bundle roots of the shown runs, in no order.
 func (v *Runs) accepted() (roots []string) {
 	v.mu.Lock()
 	runs := slices.Collect(maps.Values(v.looked))

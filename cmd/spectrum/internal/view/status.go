@@ -12,11 +12,11 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"github.com/spectrumfs/spectrum/verify/store"
 )
 
 // The files of a view's control directory.
@@ -28,20 +28,21 @@ const (
 	changesFile   = "changes.patch"
 )
 
-// changesPerm is who may read changes.patch: it has lines of the restore root, which may be more
+// changesPerm is the mode of changes.patch: it has lines of the restore root, which may be more
 // private than the candidate.
 const changesPerm = 0o400
 
-// maxShownFindings is how many findings status.json tells in full.
+// maxShownFindings is how many findings status.json has in full.
 const maxShownFindings = 100
 
-// status is what a view says of itself.
+// status is the content of status.json.
 type status struct {
 	id    string
 	since time.Time
 	stats fusefs.Stats
-	runs  func() map[string]any // what a view of many runs says of each; nil for others
+	runs  func() map[string]any // the runs of a view of many runs; nil for others
 	moved func() bool           // of the same, whether their directory has moved
+	lazy  *Lazy                 // what a lazy view shows; nil for others
 	marks Marks
 	shown func() []string // the bundle roots of what is shown now
 
@@ -51,6 +52,7 @@ type status struct {
 
 	counted      time.Time // when the next two were taken from stats
 	bytes, reads int64
+	attested     *AttestedRecord
 }
 
 // countEvery is how old the counts of what was read may be. A content that changed with
@@ -70,7 +72,7 @@ func newStatus(marks Marks) *status {
 	}
 }
 
-// watch has a view tell what it does.
+// watch makes a view report its reads and findings.
 func (s *status) watch(opts *fusemount.Options) {
 	opts.Stats, opts.OnTamper = &s.stats, s.tampered
 }
@@ -88,7 +90,7 @@ func (s *status) tampered(path string, err error) {
 type StatusRecord struct {
 	ViewID    string         `json:"view_id"`
 	Since     string         `json:"mounted_at"`
-	Bytes     int64          `json:"verified_bytes"` // given to the kernel, each read checked
+	Bytes     int64          `json:"verified_bytes"` // passed to the kernel, each read checked
 	Reads     int64          `json:"verified_reads"`
 	Tampered  bool           `json:"tampered"`
 	Findings  int64          `json:"tamper_findings"`
@@ -96,8 +98,11 @@ type StatusRecord struct {
 	Runs      map[string]any `json:"runs,omitempty"`
 	Moved     bool           `json:"runs_dir_moved,omitzero"` // its path leads to another one now, which is not shown
 
-	// A commit of what is shown, or one in the restore root, was rolled back. The
-	// reader is told that, never why (rollback and snapshot contract, section 11).
+	// Of a lazy view: what was checked so far.
+	Attested *AttestedRecord `json:"attested,omitempty"`
+
+	// A commit of the shown files, or one in the restore root, was rolled back. The reader sees
+	// that, never why (rollback and snapshot contract, section 11).
 	RolledBack bool `json:"rolled_back"`
 }
 
@@ -113,8 +118,9 @@ func (s *status) record() StatusRecord {
 	defer s.mu.Unlock()
 	if time.Since(s.counted) >= countEvery {
 		s.counted, s.bytes, s.reads = time.Now(), s.stats.Bytes(), s.stats.Reads()
+		s.attested = s.lazy.record()
 	}
-	r.Bytes, r.Reads = s.bytes, s.reads
+	r.Bytes, r.Reads, r.Attested = s.bytes, s.reads, s.attested
 	r.Tampered, r.Findings, r.Tampering = s.count > 0, s.count, slices.Clone(s.findings)
 	return r
 }
@@ -122,8 +128,8 @@ func (s *status) record() StatusRecord {
 // json is status.json as it is now.
 func (s *status) json() []byte { return line(s.record()) }
 
-// line is a value as canonical JSON, but for escapes in the place of what cannot be seen, with
-// a newline behind it. What is given to it always has such a form.
+// line returns a value as canonical JSON, with escapes for invisible characters and a newline at
+// the end. Its values always have such a form.
 func line(v any) []byte {
 	raw, err := canonjson.Marshal(v)
 	if err != nil {
@@ -136,7 +142,7 @@ func (s *status) file(perm fs.FileMode) fusefs.File {
 	return fusefs.File{Path: StatusFile, Mode: perm, ModTime: s.since, Source: fusefs.Live(s.json)}
 }
 
-// shownRecord is shown.json: in few bytes, what a rollback has to know of a view.
+// shownRecord is shown.json: in few bytes, what a rollback needs to know of a view.
 type shownRecord struct {
 	BundleRoots []string `json:"bundle_roots"` // in ascending order
 	RestoreRoot string   `json:"restore_root"` // its real path when it was mounted; "" for none
@@ -157,6 +163,7 @@ type CandidateRecord struct {
 	RestoreRoot *string        `json:"restore_root"`
 	Runs        []CandidateRun `json:"runs"`
 	Unsigned    []string       `json:"unsigned_artifacts"` // decision D16
+	Attested    bool           `json:"attested,omitzero"`  // outputs are checked as they are read; D27
 }
 
 // A CandidateRun is a run of a [CandidateRecord].
@@ -166,39 +173,37 @@ type CandidateRun struct {
 	BundleRoot  string `json:"bundle_root"`
 	ValidatorID string `json:"validator_id"`
 	Files       int    `json:"files"`
-	Bytes       int64  `json:"bytes"`
+	Bytes       *int64 `json:"bytes"` // nil: not signed
 }
 
-func newCandidateRecord(o preview.Origin, plan *restore.Plan) CandidateRecord {
+func newCandidateRecord(o preview.Origin, scene *Scene, lazy bool) CandidateRecord {
 	r := CandidateRecord{
-		ProjectRoot: words.JSON(o.ProjectRoot), Chain: plan.IsChain(), Unsigned: []string{bundle.Proof},
+		ProjectRoot: words.JSON(o.ProjectRoot), Chain: scene.IsChain(), Unsigned: []string{bundle.Proof}, Attested: lazy,
 	}
 	for _, dir := range o.RunDirs {
 		r.RunDirs = append(r.RunDirs, words.JSON(dir))
 	}
-	if root := plan.ChainRoot(); plan.IsChain() {
+	if root := scene.ChainRoot(); scene.IsChain() {
 		r.ChainRoot = &root
 	}
 	if root := words.JSON(o.RestoreRoot); root != "" {
 		r.RestoreRoot = &root
 	}
-	for run := range plan.Runs() {
-		b := run.Bundle()
-		r.Runs = append(r.Runs, CandidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), b.Len(), run.Bytes()})
+	for _, p := range scene.parts {
+		b := p.Bundle
+		r.Runs = append(r.Runs, CandidateRun{b.RunID(), b.TaskID(), b.Root(), b.ValidatorID(), b.Len(), p.Bytes})
 	}
 	return r
 }
 
-// candidateFiles are candidate.json and, for each run, the seven artifacts as
-// they were verified, for those who may read them in the run directory. above is what
-// the directory of a run directory grants.
-func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time, above func(runDir string) fs.FileMode) []fusefs.File {
-	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, plan))), privatePerm(plan), since)}
-	at := 0
-	for run := range plan.Runs() {
-		b := run.Bundle()
+// candidateFiles are candidate.json and, for each run, the seven artifacts as they were verified,
+// for users that may read them in the run directory. above is the access to the directory of a run
+// directory.
+func candidateFiles(o preview.Origin, scene *Scene, lazy bool, since time.Time, above func(runDir string) fs.FileMode) []fusefs.File {
+	files := []fusefs.File{heldFile(candidateFile, string(line(newCandidateRecord(o, scene, lazy))), scene.privatePerm(), since)}
+	for at, p := range scene.parts {
+		b := p.Bundle
 		files = append(files, directoryFile("runs/"+b.RunID(), b.Granted()&above(o.RunDirs[at])))
-		at++
 		for a := range b.Artifacts() {
 			files = append(files, signedFile("runs/"+b.RunID()+"/"+a.Name(), a))
 		}
@@ -209,6 +214,9 @@ func candidateFiles(o preview.Origin, plan *restore.Plan, since time.Time, above
 // grantedAbove is what the directory of a run directory grants now: nothing, if that cannot
 // be found out.
 func grantedAbove(runDir string) fs.FileMode {
+	if store.IsAddress(runDir) { // fetched into a private directory
+		return 0o700
+	}
 	dir, err := pathsafe.OpenRoot(runDir + "/..")
 	if err != nil {
 		return 0

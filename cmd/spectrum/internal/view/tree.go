@@ -22,21 +22,21 @@ import (
 // It is filled only by those.
 const blockCache = 16 << 20
 
-// treeOf describes a plan as a tree, with what is hidden beside it. Its directories
+// treeOf describes a scene with its files as a tree, with what is hidden beside it. Its directories
 // grant what their sources do, and the top no more than the limits.
-func treeOf(plan *restore.Plan, control []fusefs.File, limits ...fs.FileMode) (*fusefs.Tree, error) {
+func treeOf(scene *Scene, shown iter.Seq[fusefs.File], control []fusefs.File, limits ...fs.FileMode) (*fusefs.Tree, error) {
 	files := func(yield func(fusefs.File) bool) {
 		for _, limit := range limits {
 			if !yield(directoryFile("", limit)) {
 				return
 			}
 		}
-		for _, d := range plan.Dirs() {
+		for _, d := range scene.dirs {
 			if !yield(directoryFile(d.Path, d.Perm)) {
 				return
 			}
 		}
-		Files(plan)(yield)
+		shown(yield)
 	}
 	return fusefs.NewTree(files, slices.Values(control))
 }
@@ -47,20 +47,10 @@ func directoryFile(path string, granted fs.FileMode) fusefs.File {
 	return fusefs.File{Path: path, Mode: fs.ModeDir | granted&^machine.Umask()}
 }
 
-// privatePerm is for what a view makes itself about all that it shows: it is for nobody
-// who may not read one of the outputs.
-func privatePerm(plan *restore.Plan) fs.FileMode {
-	perm := 0o444 &^ machine.Umask()
-	for run := range plan.Runs() {
-		for _, a := range run.Artifacts() {
-			perm &= a.Perm
-		}
-	}
-	return perm | 0o400
-}
+func umask() fs.FileMode { return machine.Umask() }
 
-// readable is who may read what names everything in a directory that grants this: who
-// may list and enter it.
+// readable returns which users may read a file that names everything in a directory with this
+// access: those that may list and enter it.
 func readable(granted fs.FileMode) fs.FileMode {
 	perm := 0o444 &^ machine.Umask()
 	for _, class := range []fs.FileMode{0o050, 0o005} {
@@ -77,13 +67,13 @@ func Files(plan *restore.Plan) iter.Seq[fusefs.File] {
 	cache := blockhash.NewCache(blockCache)
 	return func(yield func(fusefs.File) bool) {
 		for run := range plan.Runs() {
-			shared := newShown(run, cache)
+			shared := newShown(run.Bundle(), cache)
 			var newest time.Time
 			for o := range run.Bundle().Outputs() {
 				if o.ModTime().After(newest) {
 					newest = o.ModTime()
 				}
-				if !yield(outputFile(shared, o)) {
+				if !yield(outputFile(run, shared, o)) {
 					return
 				}
 			}
@@ -98,7 +88,7 @@ func Files(plan *restore.Plan) iter.Seq[fusefs.File] {
 
 // shown is what the files of one run have in common.
 type shown struct {
-	run    *restore.Run
+	bundle Signed
 	taskID string // as an attribute can hold it
 	cache  *blockhash.Cache
 }
@@ -107,12 +97,12 @@ type shown struct {
 // little more, and copies of files are to keep it.
 const maxTaskAttr = 2048
 
-func newShown(run *restore.Run, cache *blockhash.Cache) *shown {
-	taskID := strings.Clone(run.Bundle().TaskID())
+func newShown(bundle Signed, cache *blockhash.Cache) *shown {
+	taskID := strings.Clone(bundle.TaskID())
 	if len(taskID) > maxTaskAttr {
 		taskID = strings.ToValidUTF8(taskID[:maxTaskAttr], "") + "…"
 	}
-	return &shown{run, taskID, cache}
+	return &shown{bundle, taskID, cache}
 }
 
 // SHA256Attr is the extended attribute that is the SHA-256 of a file, in hex.
@@ -120,7 +110,7 @@ const SHA256Attr = "user.spectrum.sha256"
 
 // xattrs are the extended attributes of a file with this SHA-256.
 func (s *shown) xattrs(digest string) []fusefs.XAttr {
-	b := s.run.Bundle()
+	b := s.bundle
 	return []fusefs.XAttr{
 		{Name: "user.spectrum.bundle_root", Value: b.Root()},
 		{Name: "user.spectrum.run_id", Value: b.RunID()},
@@ -129,9 +119,9 @@ func (s *shown) xattrs(digest string) []fusefs.XAttr {
 	}
 }
 
-func outputFile(s *shown, o verify.Output) fusefs.File {
+func outputFile(run *restore.Run, s *shown, o verify.Output) fusefs.File {
 	return fusefs.File{
-		Path: s.run.Target(o.Path().String()), Size: o.Size(), Mode: s.run.Perm(o), ModTime: o.ModTime(),
+		Path: run.Target(o.Path().String()), Size: o.Size(), Mode: run.Perm(o), ModTime: o.ModTime(),
 		Source: &outputSource{s, o},
 	}
 }
@@ -168,7 +158,7 @@ func artifactFile(s *shown, a restore.Artifact, modTime time.Time) fusefs.File {
 type artifactSource struct {
 	fusefs.Source
 	shown  *shown
-	digest func() string // large manifests take a while: only for those who ask
+	digest func() string // large manifests take a while: only on request
 }
 
 func (s *artifactSource) XAttrs() []fusefs.XAttr { return s.shown.xattrs(s.digest()) }
@@ -184,11 +174,3 @@ func heldFile(path string, text string, perm fs.FileMode, modTime time.Time) fus
 type memory struct{ *strings.Reader }
 
 func (memory) Close() error { return nil }
-
-// BundleRoots are those of the bundles of a plan, in its order.
-func BundleRoots(plan *restore.Plan) (roots []string) {
-	for run := range plan.Runs() {
-		roots = append(roots, run.Bundle().Root())
-	}
-	return roots
-}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -14,37 +15,54 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
-// Shell quotes a word for a shell, if it needs it. What cannot be printed is
-// written as bash, zsh and ksh read it ($'...'), so that the word is on one line and
-// still the very same.
+// Shell quotes a word for a shell, if it needs it, on one line, such that every POSIX shell reads the
+// very same word: dash, bash, zsh, ksh and busybox, interactive too. A word with characters that
+// cannot be seen is what printf writes in a command substitution. That removes line feeds at the end,
+// so a word that ends in one has no such form, and is an expansion that ends the command with an
+// error instead.
 func Shell(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:,@%"
 	switch {
 	case word != "" && strings.Trim(word, plain) == "":
 		return word
-	case visible.Escape(word) != word || !utf8.ValidString(word):
-		return "$'" + shellEscape(word) + "'"
+	case visible.Escape(word) == word && utf8.ValidString(word):
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	case strings.HasSuffix(word, "\n"):
+		return unpasted("type_this_name_by_hand", word)
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return `"$(printf '` + printfFormat(word) + `')"`
 }
 
-// shellEscape is a word as it stands in $'...'.
-func shellEscape(word string) string {
+// unpasted is a word that no shell passes on: an expansion of a variable that is not set, which names
+// the word in its message, with a question mark for all that a shell could read.
+func unpasted(variable, word string) string {
+	shown := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(" /._-+:,@%", r) || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '?'
+	}, visible.Escape(word))
+	return `"${` + variable + "?" + shown + `}"`
+}
+
+// printfFormat is the format with which printf of every POSIX shell writes a word: octal escapes for
+// what cannot be seen, for quotes, the exclamation marks of a history, and an option's dash.
+func printfFormat(word string) string {
 	var b strings.Builder
 	var scan visible.Scanner
-	for len(word) > 0 {
-		r, n := utf8.DecodeRuneInString(word)
+	for at := 0; at < len(word); {
+		r, n := utf8.DecodeRuneInString(word[at:])
 		switch hidden := scan.Hidden(r); {
-		case r == '\'' || r == '\\':
-			b.WriteString(`\` + string(r))
-		case !hidden && (r != utf8.RuneError || n > 1):
+		case r == '%':
+			b.WriteString("%%")
+		case !hidden && !strings.ContainsRune(`'\!`, r) && (r != utf8.RuneError || n > 1) && (at > 0 || r != '-'):
 			b.WriteRune(r)
 		default:
-			for _, c := range []byte(word[:n]) {
-				fmt.Fprintf(&b, `\x%02x`, c)
+			for _, c := range []byte(word[at : at+n]) {
+				fmt.Fprintf(&b, `\%03o`, c)
 			}
 		}
-		word = word[n:]
+		at += n
 	}
 	return b.String()
 }
@@ -109,7 +127,7 @@ func Served(e *served.ForeignError) string {
 	if e.UserID >= 0 {
 		user = machine.UserText(e.UserID)
 	}
-	return fmt.Sprintf("the server of another user is asked nothing (\"findmnt -T PATH\" says what it serves): copy the files elsewhere as %s and name the copy, or run this as %s", user, user)
+	return fmt.Sprintf("the server of another user is not queried (\"findmnt -T PATH\" shows what it serves): copy the files as %s and use the copy, or run this command as %s", user, user)
 }
 
 // Lists for people are bounded: by MaxNamed lines beside a result, by MaxListed where the list is
@@ -119,10 +137,10 @@ const (
 	MaxListed = 1000
 )
 
-// maxShown is how many bytes of a path people are shown, and maxTold of a text.
+// maxShown is how many bytes of a path people are shown, and maxListed of a text.
 const (
-	maxShown = 240
-	maxTold  = 2000
+	maxShown  = 240
+	maxListed = 2000
 )
 
 // Path is a path for people, as Shell quotes it: of one that is very long its two ends.
@@ -135,17 +153,17 @@ func Path(path string) string {
 
 // Cut is a text for people: of one that is very long its two ends.
 func Cut(text string) string {
-	if len(text) <= maxTold {
+	if len(text) <= maxListed {
 		return text
 	}
-	return ends(text, maxTold)
+	return ends(text, maxListed)
 }
 
 func ends(text string, most int) string {
 	return strings.ToValidUTF8(text[:most/2], "") + " ... " + strings.ToValidUTF8(text[len(text)-most/2:], "")
 }
 
-// Few are the first lines of a list, and one that says how many more there are.
+// Few returns the first lines of a list, and one with the number of the others.
 func Few(lines []string, most int) []string {
 	if len(lines) <= most {
 		return lines

@@ -1,6 +1,7 @@
 package words
 
 import (
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -9,21 +10,68 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
-// TestShell has bash read what was quoted: it is the very same word, and was on
+// shells are the shells that are installed: every POSIX shell reads a quoted word in the same way.
+func shells(t *testing.T) (found [][]string) {
+	t.Helper()
+	for _, shell := range [][]string{{"sh"}, {"dash"}, {"bash"}, {"bash", "--posix"}, {"zsh", "-f"}, {"ksh"}, {"mksh"}, {"busybox", "sh"}} {
+		if path, err := exec.LookPath(shell[0]); err == nil {
+			found = append(found, append([]string{path}, shell[1:]...))
+		}
+	}
+	if len(found) < 2 {
+		t.Fatalf("only %q: a shell is required beside bash", found)
+	}
+	return found
+}
+
+// hostileWords are words that a shell may read in another way.
+var hostileWords = []string{
+	"", "plain", "/srv/a b", "it's", "a\nb", "\x1b[2J", "tab\there", `back\slash`, "a\n'q' \\x41", "\xff\xfeab", "ü\u202egpj", "$(id) `id` $HOME", "\n4", "~", "*", "-n", "\uFFFD", "#x", "!!",
+	"\u3164", "a\u2800b", "\u200b", "e\ufe0f", "e\u0301\u0301\u0301", "\x9b", "\u009b2J", "-n\x1b", "-\n-", "100%s\x1b%", "\x1b\\\\n\\c\\0", "a\x1b!!b!", "\t\"$(id)`id`${x}\"",
+	"\u200b'; touch hacked; '", "\u200b\\'; touch hacked; #'", "\x1b')\"; touch hacked; \"$(printf '", "\r\n ",
+}
+
+// TestShell has each shell read what was quoted: it is the very same word, and was on
 // one line that moves no cursor.
 func TestShell(t *testing.T) {
-	words := []string{
-		"", "plain", "/srv/a b", "it's", "a\nb", "\x1b[2J", "tab\there", `back\slash`, "a\n'q' \\x41", "\xff\xfeab", "ü\u202egpj", "$(id) `id` $HOME", "\n4", "~", "*", "-n", "\uFFFD", "#x", "!!",
-		"\u3164", "a\u2800b", "\u200b", "e\ufe0f", "e\u0301\u0301\u0301", "\x9b", "\u009b2J",
-	}
-	for _, word := range words {
+	all := shells(t)
+	for _, word := range hostileWords {
 		quoted := Shell(word)
 		if strings.ContainsFunc(quoted, func(r rune) bool { return !unicode.IsPrint(r) }) || visible.Escape(quoted) != quoted {
 			t.Errorf("%q is quoted as %q, which is not one plain line", word, quoted)
 		}
-		out, err := exec.CommandContext(t.Context(), "bash", "-c", "printf %s x"+quoted).CombinedOutput()
-		if err != nil || string(out) != "x"+word {
-			t.Errorf("%q is quoted as %s, which is %q (%v)", word, quoted, out, err)
+		for _, shell := range all {
+			cmd := exec.CommandContext(t.Context(), shell[0], append(shell[1:], "-c", "printf %s x"+quoted)...)
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != "x"+word {
+				t.Errorf("%s: %q is quoted as %s, which is %q (%v)", shell, word, quoted, out, err)
+			}
+			if made, err := os.ReadDir(cmd.Dir); err != nil || len(made) > 0 {
+				t.Errorf("%s: %q is quoted as %s, which runs a command: %v, %v", shell, word, quoted, made, err)
+			}
+		}
+	}
+}
+
+// TestShellEndsInLines: a word that ends in a line feed cannot be written on one line for every
+// shell; what is printed runs nothing, and names the word.
+func TestShellEndsInLines(t *testing.T) {
+	for _, word := range []string{"/srv/a\n", "\n", "}\"; touch hacked; \"\n", "$(touch hacked)`touch hacked`\n", "ü\u202e\n\n", "'; touch hacked; '\n", `a\n` + "\n"} {
+		quoted := Shell(word)
+		if visible.Escape(quoted) != quoted {
+			t.Errorf("%q is quoted as %q, which is not one plain line", word, quoted)
+		}
+		for _, shell := range shells(t) {
+			cmd := exec.CommandContext(t.Context(), shell[0], append(shell[1:], "-c", "touch ran"+quoted)...)
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "type_this_name_by_hand") {
+				t.Errorf("%s: %q is quoted as %s: %q (%v)", shell, word, quoted, out, err)
+			}
+			if made, err := os.ReadDir(cmd.Dir); err != nil || len(made) > 0 {
+				t.Errorf("%s: %q is quoted as %s, which runs a command: %v, %v", shell, word, quoted, made, err)
+			}
 		}
 	}
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spf13/cobra"
+)
+
+// askApproval shows the preview on the terminal and reads the statement. A rejected candidate is
+// reported before the question.
+func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
+	canAsk := !a.json && onTerminal(os.Stdin) && onTerminal(a.stderr)
+	opts.silent = !canAsk && (a.quiet || a.json) // what is approved is shown, whatever else is not
+	opts.asks = canAsk
+	shown, err := a.showPreview(cmd, state, opts.previewOptions, runDirs)
+	if err != nil {
+		return err
+	}
+	if len(shown.held) > 0 {
+		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
+	}
+	if !canAsk {
+		return a.approvalRequired(shown.id, shown.recommended)
+	}
+	opts.preview = shown.id
+	opts.approve, err = a.readStatement(cmd.Context(), shown, opts.paged)
+	return err
+}
+
+// statementLines is how many lines one question takes (decision D24).
+const statementLines = 3
+
+// readStatement asks for the statement on a shown preview: up to three lines are one approval. A
+// refusal is not a vague approval. A line that is not a statement, or that does not fit the
+// preview, is explained and asked for again. The third line is always returned, unless it alone is
+// vague. A line that differs from a statement in form only is explained too, and is not vague.
+func (a *app) readStatement(ctx context.Context, shown shownPreview, paged paged) (string, error) {
+	a.tell("")
+	if err := report.Of(shown.preview).WriteRecap(a.stderr, a.screen(paged)); err != nil {
+		return "", err
+	}
+	a.tell("")
+	if shown.recommended != "" {
+		a.tell("what is recommended is approved with: %s", shown.recommended)
+	}
+	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
+	asking := a.newPrompt("statement: ")
+	allVague := true // and no slip of form
+	for left := statementLines - 1; ; left-- {
+		line, err := asking.read(ctx)
+		if errors.Is(err, context.Canceled) {
+			err = &keptError{fmt.Sprintf("preview %s was kept, and nothing was written", shown.id[:shortest]), err}
+		}
+		if err != nil {
+			return "", err
+		}
+		if isRefusal(line) {
+			return "", a.notApproved(shown.id, shown.recommended)
+		}
+		said, vague := statement.Parse(unindented(line))
+		wrong := vague
+		if vague == nil {
+			wrong, allVague = shown.preview.Fits(said), false
+		}
+		allVague = allVague && !statement.DiffersInForm(unindented(line))
+		if wrong == nil || left == 0 && (vague == nil || allVague) {
+			return line, nil
+		}
+		a.tell("spectrum: %s", oneLine(wrong.Error()))
+		if left == 0 {
+			return "", a.notApproved(shown.id, shown.recommended)
+		}
+		a.tell("hint: %s", oneLine(retypeHint(left, allVague, shown.recommended)))
+	}
+}
+
+// retypeHint returns the hint for a line that is not a statement, or does not fit.
+func retypeHint(left int, allVague bool, recommended string) string {
+	hint := "type it again; Enter refuses"
+	switch {
+	case left == 1 && allVague:
+		hint += "; one more line that is not a statement puts the candidate in quarantine"
+	case left == 1:
+		hint += "; the next line is the last one"
+	}
+	if recommended != "" {
+		hint += "; the preview recommends: " + recommended
+	}
+	return hint
+}
+
+// isRefusal reports whether a line declines to approve anything: in a word, or with the key or the
+// command of a shell or an editor that leaves or goes back.
+func isRefusal(line string) bool {
+	switch strings.ToLower(strings.TrimRight(line, ".! ")) {
+	case "", "n", "no", "reject", "rejected", "q", ":q", "quit", "exit", "fg", "bg":
+		return true
+	}
+	return false
+}
+
+// unindented is a statement without what pasting adds to it: white space before and after
+// it, and line breaks with indentation in it.
+func unindented(text string) string {
+	if !strings.ContainsAny(text, "\n\r\t") {
+		return strings.Trim(text, " ")
+	}
+	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
+}

@@ -1,0 +1,113 @@
+package statecheck
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/staging"
+	"golang.org/x/sys/unix"
+)
+
+// Mend returns the command that makes a failed access to a path of the state directory possible:
+// for a file that this user may not open, and for an entry of the wrong type. "" if none is known.
+// What is moved aside is kept.
+func Mend(state string, err error) string {
+	if busy, is := errors.AsType[*staging.BusyError](err); is {
+		return mendLock(state, busy)
+	}
+	access, is := errors.AsType[*pathsafe.AccessError](err)
+	if !is || machine.IsFault(access) {
+		return ""
+	}
+	path := filepath.Join(access.Dir, access.Name)
+	if !strings.HasPrefix(path, strings.TrimSuffix(state, "/")+"/") {
+		return ""
+	}
+	switch {
+	case errors.Is(access, fs.ErrPermission):
+		return Unlock(access.Dir, path)
+	case errors.Is(access, unix.ENOTDIR), errors.Is(access, unix.EISDIR), errors.Is(access, pathsafe.ErrSymlink), errors.Is(access, pathsafe.ErrNotRegular):
+		return aside(state, path)
+	}
+	return ""
+}
+
+// mendLock returns the command after which the lock of a root can be taken, if its entry cannot be
+// locked; "" if a process holds it.
+func mendLock(state string, busy *staging.BusyError) string {
+	access, is := errors.AsType[*pathsafe.AccessError](busy)
+	if !is || access.Name != staging.LockName {
+		return ""
+	}
+	path := filepath.Join(access.Dir, access.Name)
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return ""
+	}
+	move := aside(state, path)
+	if int(st.Uid) != os.Geteuid() {
+		return move
+	}
+	switch unlock := Unlock(path); st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return cmp.Or(unlock, move)
+	case unix.S_IFDIR: // one that this user may not write in cannot be moved
+		if unlock != "" {
+			return unlock + " && " + move
+		}
+	}
+	return move
+}
+
+// HostKeyHint is the next step where the host's key cannot be used.
+func HostKeyHint(state *statedir.Dir, err error) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return cmp.Or(Unlock(state.HostKey()), HostKeyRemedy)
+	}
+	return HostKeyRemedy
+}
+
+// Unlock is the command after which this user may open, and change, the first of some paths that he
+// may not; "" where that is none.
+func Unlock(paths ...string) string {
+	for _, path := range paths {
+		var st unix.Stat_t
+		if unix.Lstat(path, &st) != nil {
+			continue
+		}
+		need := uint32(0o600)
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			need = 0o700
+		}
+		switch {
+		case int(st.Uid) != os.Geteuid():
+			return fmt.Sprintf("sudo chown -R %d %s", os.Geteuid(), words.Shell(path))
+		case st.Mode&need != need:
+			return "chmod u+rwX " + words.Shell(path)
+		}
+	}
+	return ""
+}
+
+// Aside is the command that moves a damaged record out of its store, and keeps it.
+func Aside(state *statedir.Dir, path string) string { return aside(state.Path(), path) }
+
+// aside takes a name that is free: nothing is replaced by what is moved away.
+func aside(state, path string) string {
+	to := filepath.Join(state, "damaged-"+filepath.Base(path))
+	for n, first := 2, to; ; n++ {
+		if _, err := os.Lstat(to); err != nil {
+			return fmt.Sprintf("mv %s %s", words.Shell(path), words.Shell(to))
+		}
+		to = fmt.Sprintf("%s-%d", first, n)
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/store"
+	"github.com/spf13/cobra"
+)
+
+func newPush(app *app) *cobra.Command {
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use:   "push RUN_DIR... STORE",
+		Short: "copy verified runs to a store",
+		Long: `push verifies runs as verify does, copies them with all their outputs to a store,
+and prints the address of each, STORE@BUNDLE_ROOT. Anyone who can read the store can
+fetch and check a run by its address; the store need not be trusted.
+
+` + storeHelp + `
+
+A run appears in the store when all of it is there. A push that was interrupted
+continues where it was when you repeat it. Contents that you pushed to the store
+before are not sent again.
+
+A store shows everything that you push to everyone who may read it, also the paths
+and the signer. Nothing is encrypted.`,
+		Args: atLeast(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return app.push(cmd, args[:len(args)-1], args[len(args)-1], patience)
+		},
+	}
+	addPatience(cmd, &patience)
+	return cmd
+}
+
+func (a *app) push(cmd *cobra.Command, runDirs []string, to string, patience time.Duration) error {
+	for _, dir := range runDirs {
+		if store.IsAddress(dir) {
+			return usage(cmd, "%q is a store, where a run directory is expected", dir)
+		}
+	}
+	s, _, err := a.openStore(cmd, to, wholeStore, patience)
+	if err != nil {
+		return err
+	}
+	if strings.HasPrefix(s.Address(), "http") {
+		return usage(cmd, "%w", store.ErrReadOnly)
+	}
+	c, err := a.openCandidate(cmd, runDirs, false)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	bar := a.newBar("verifying")
+	defer bar.done()
+	bundles, err := examine(cmd.Context(), c, func() (all []*verify.Bundle, err error) {
+		watch := bar.verifying(len(c.runs))
+		watch.Reread = true
+		for _, run := range c.runs {
+			b, err := verify.Strict(cmd.Context(), run, watch)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, b)
+		}
+		return all, nil
+	})
+	if err != nil {
+		return err
+	}
+	a.saySigned(bundles)
+	return a.pushAll(cmd.Context(), s, bundles, bar)
+}
+
+// pushAll pushes bundles, one after the other.
+func (a *app) pushAll(ctx context.Context, s *store.Store, bundles []*verify.Bundle, bar *bar) (err error) {
+	state, err := a.openState()
+	if err != nil {
+		return err
+	}
+	defer state.Close()
+	records, err := state.Pushed()
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	record, err := store.OpenRecord(records, s.Address())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, record.Close()) }()
+	var lines []string
+	var runs []any
+	for _, b := range bundles {
+		done, err := s.Push(ctx, b, record, store.Watch{
+			Begin: func(files int, bytes int64) { bar.begin("uploading", files, bytes) }, Moved: bar.add,
+		})
+		if err != nil {
+			return err
+		}
+		if done.Existed && done.Packs == 0 {
+			a.say("%s is in the store already", b.RunID())
+		} else {
+			a.say("pushed %s: %s, of which %s were sent in %s", b.RunID(), bytesText(done.Bytes), bytesText(done.Sent), numberOf(done.Packs, "pack"))
+		}
+		lines = append(lines, done.Address)
+		runs = append(runs, map[string]any{
+			"address": jsonText(done.Address), "bundle_root": b.Root(), "bytes": done.Bytes, "files": done.Files, "packs": done.Packs, "run_id": jsonText(b.RunID()), "sent": done.Sent,
+		})
+	}
+	bar.done()
+	return a.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "runs": runs})
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/store"
+	"github.com/spf13/cobra"
+)
+
+// storeHelp is what the help of commands with stores has about their addresses.
+const storeHelp = `STORE is file:///DIR, s3://BUCKET/PREFIX, or https://HOST/PATH, which can only be
+read. Keys for s3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
+profile AWS_PROFILE of ~/.aws/credentials; without keys requests are anonymous. For a
+server other than Amazon's add "?endpoint=https://HOST".`
+
+// addPatience adds the flag of the patience with a server.
+func addPatience(cmd *cobra.Command, patience *time.Duration) {
+	cmd.Flags().DurationVar(patience, "timeout", store.Patience, "give up on a server that is silent for this `time`")
+}
+
+// What an address must name.
+const (
+	wholeStore = false
+	oneRun     = true
+)
+
+// openStore opens the store of an address, which has a bundle root if a run is expected.
+func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time.Duration) (*store.Store, string, error) {
+	if patience <= 0 {
+		return nil, "", usage(cmd, "--timeout must be more than 0")
+	}
+	address, err := store.Parse(text)
+	if err != nil {
+		return nil, "", usage(cmd, "%w", err)
+	}
+	switch {
+	case run && address.Root == "":
+		return nil, "", &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q names no run", text), next: "name a run as STORE@BUNDLE_ROOT; \"spectrum ls STORE\" lists them"}
+	case !run && address.Root != "":
+		return nil, "", usage(cmd, "%q names a run, where a store is expected", text)
+	}
+	s, err := store.Open(address, patience)
+	return s, address.Root, err
+}
+
+func newStore(app *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "store",
+		Short: "check a store of runs, and remove what no run needs",
+		Long: `store checks stores, and removes from them what no run needs. "spectrum push" writes
+runs to a store, "spectrum ls STORE" lists them.
+
+` + storeHelp,
+	}
+	cmd.AddCommand(newStoreCheck(app), newStoreGC(app))
+	return cmd
+}
+
+func newStoreCheck(app *app) *cobra.Command {
+	var opts struct {
+		readData bool
+		patience time.Duration
+	}
+	cmd := &cobra.Command{
+		Use:   "check [--read-data] STORE",
+		Short: "check the runs of a store",
+		Long: `check fetches every run of a store without its outputs, verifies what is signed, and
+checks that the packs with the outputs are there in their full size. It prints a line
+for each problem, and exits with 1 if there is one.
+
+With --read-data it also fetches all outputs and compares them with the signed hashes.
+
+check changes nothing.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, _, err := app.openStore(cmd, args[0], wholeStore, opts.patience)
+			if err != nil {
+				return err
+			}
+			return app.checkStore(cmd.Context(), s, opts.readData)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.readData, "read-data", false, "fetch all outputs, and compare them with the signed hashes")
+	addPatience(cmd, &opts.patience)
+	return cmd
+}
+
+func (a *app) checkStore(ctx context.Context, s *store.Store, readData bool) error {
+	runs, err := s.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	packs, err := s.Packs(ctx)
+	if err != nil {
+		return err
+	}
+	bar := a.newBar("checking")
+	defer bar.done()
+	var problems []string
+	var right store.Right
+	for _, of := range runs {
+		err := a.withFetched(ctx, s, of.Key, func(run *store.Run, _ *pathsafe.Dir) error {
+			for _, pack := range run.Lacks(packs) {
+				problems = append(problems, fmt.Sprintf("run %s: %s is missing or not complete", of.Key, pack))
+			}
+			if !readData {
+				return nil
+			}
+			return run.Check(ctx, fetching(bar), &right)
+		})
+		if isOfRun(err) {
+			problems = append(problems, fmt.Sprintf("run %s: %v", of.Key, err))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	bar.done()
+	return a.toldStore(len(runs), len(packs), problems)
+}
+
+// isOfRun reports whether an error is about a run, and not about the way to the store.
+func isOfRun(err error) bool {
+	_, isWrong := errors.AsType[*store.WrongError](err)
+	_, isReject := errors.AsType[*verify.Reject](err)
+	return isWrong || isReject || errors.Is(err, store.ErrMissing)
+}
+
+// toldStore reports what a check has found.
+func (a *app) toldStore(runs, packs int, problems []string) error {
+	if len(problems) == 0 {
+		return a.result(fmt.Sprintf("OK %s, %s", numberOf(runs, "run"), numberOf(packs, "pack")), map[string]any{"code": "OK", "ok": true, "packs": packs, "runs": runs})
+	}
+	if !a.json {
+		if err := a.text(strings.Join(problems, "\n")); err != nil {
+			return err
+		}
+	}
+	return storeDamaged(problems)
+}
+
+func storeDamaged(problems []string) error {
+	return &codedError{
+		code: codeStoreDamaged, err: fmt.Errorf("the store has %s", numberOf(len(problems), "problem")), details: map[string]any{"problems": jsonTexts(problems)},
+		hint: "push the runs again from where they were sealed; what cannot be pushed again is lost",
+	}
+}
+
+func newStoreGC(app *app) *cobra.Command {
+	var opts struct {
+		grace    time.Duration
+		unlock   bool
+		patience time.Duration
+	}
+	cmd := &cobra.Command{
+		Use:   "gc STORE",
+		Short: "remove packs that no run of a store needs",
+		Long: `gc removes packs that no run needs: those of pushes that were never completed, and of
+runs that you removed (remove the object runs/BUNDLE_ROOT to remove a run).
+
+It works in two phases, so that it never takes a pack from a push. A pack that no run
+needs, and that is older than the grace period, is marked. A later gc removes it, when
+the mark is older than the grace period too. All times are those of the store's clock.
+
+If any run cannot be read, gc removes nothing: "spectrum store check" names it.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opts.grace < time.Second {
+				return usage(cmd, "--grace must be at least 1s")
+			}
+			s, _, err := app.openStore(cmd, args[0], wholeStore, opts.patience)
+			if err != nil {
+				return err
+			}
+			done, err := s.Collect(cmd.Context(), opts.grace, opts.unlock)
+			if err != nil {
+				return err
+			}
+			return app.result(fmt.Sprintf("%s and %s in use; removed %s (%s), marked %d, %d too new",
+				numberOf(done.Runs, "run"), numberOf(done.Packs, "pack"), numberOf(done.Removed, "pack"), bytesText(done.Freed), done.Marked, done.Waiting),
+				map[string]any{
+					"bytes_freed": done.Freed, "code": "OK", "marked": done.Marked, "ok": true, "packs": done.Packs, "removed": done.Removed, "runs": done.Runs, "waiting": done.Waiting,
+				})
+		},
+	}
+	cmd.Flags().DurationVar(&opts.grace, "grace", store.Grace, "`time` that a pack without a run is kept, twice; longer than any push")
+	cmd.Flags().BoolVar(&opts.unlock, "unlock", false, "take over from a gc that was killed longer ago than the grace period")
+	addPatience(cmd, &opts.patience)
+	return cmd
+}
+
+// listStore lists the runs of a store.
+func (a *app) listStore(cmd *cobra.Command, text string, long bool, patience time.Duration) error {
+	s, _, err := a.openStore(cmd, text, wholeStore, patience)
+	if err != nil {
+		return err
+	}
+	runs, err := s.Runs(cmd.Context())
+	if err != nil {
+		return err
+	}
+	var lines []string
+	records := []any{}
+	for _, of := range runs {
+		address := s.Address() + "@" + of.Key
+		record := map[string]any{"address": jsonText(address), "bundle_root": of.Key, "stored_at": of.Time.UTC().Format(time.RFC3339)}
+		line := address
+		if long {
+			err := a.withFetched(cmd.Context(), s, of.Key, func(run *store.Run, _ *pathsafe.Dir) error {
+				completed := "-"
+				if t := run.Completed(); !t.IsZero() {
+					completed = t.UTC().Format(time.RFC3339)
+				}
+				line = fmt.Sprintf("%s %s %d %s %s", completed, run.ValidatorID(), run.Len(), words.Path(run.RunID()), address)
+				record["completed_at"], record["files"], record["run_id"], record["validator_id"] = completed, run.Len(), jsonText(run.RunID()), run.ValidatorID()
+				return nil
+			})
+			if isOfRun(err) {
+				line, record["rejected"] = fmt.Sprintf("rejected %s: %v", address, err), jsonText(err.Error())
+			} else if err != nil {
+				return err
+			}
+		}
+		lines, records = append(lines, line), append(records, record)
+	}
+	return a.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "runs": records})
+}
+
+// withFetched calls do with the signed part of a run, in a private directory that is removed afterwards.
+func (a *app) withFetched(ctx context.Context, s *store.Store, root string, do func(run *store.Run, project *pathsafe.Dir) error) (err error) {
+	b, err := a.newFetched()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	run, err := s.Open(ctx, root, b.dir)
+	if err != nil {
+		return err
+	}
+	return do(run, b.dir)
+}
+
+// newFetched makes a private directory for a run that is fetched, in the state directory. Those that
+// killed commands left are removed.
+func (a *app) newFetched() (*box, error) {
+	state, err := a.openState()
+	if err != nil {
+		return nil, err
+	}
+	defer state.Close()
+	above, err := state.Fetched()
+	if err != nil {
+		return nil, err
+	}
+	sweepFetched(above)
+	b, err := newBoxIn(above)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.make(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	if err := b.dir.TryLock(); err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+// sweepFetched removes the directories that no process has locked, and that are not new. What cannot be
+// removed now stays for a later command.
+func sweepFetched(above *pathsafe.Dir) {
+	names, err := above.Names()
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		dir, err := above.OpenDir(name)
+		if err != nil {
+			continue
+		}
+		st, err := dir.Stat()
+		if err == nil && time.Since(st.ModTime) > time.Minute && dir.TryLock() == nil && removeAllIn(dir) == nil {
+			_ = above.Rmdir(name)
+		}
+		dir.Close()
+	}
+}
+
+// storeHints are the next steps after a request to a store that failed.
+func storeHints(e *store.FaultError) []string {
+	switch {
+	case errors.Is(e, store.ErrMissing):
+		return []string{"push the run again from where it was sealed; \"spectrum store check STORE\" names all that is missing"}
+	case errors.Is(e, store.ErrUnlisted):
+		return []string{"name a run of it as STORE@BUNDLE_ROOT, as \"spectrum push\" printed it; or name the store as file:// or s3:// where you can"}
+	case strings.HasPrefix(e.Store, "file:") && machine.IsOrdinary(e.Err):
+		return machineHints(e)
+	}
+	return []string{
+		"check the address, the network, and what you may do there (AWS_PROFILE, AWS_ACCESS_KEY_ID); then retry: a push and a pull can be repeated",
+		"a slow server needs --timeout with a longer time",
+	}
+}

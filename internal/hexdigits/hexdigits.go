@@ -1,0 +1,10 @@
+// Package hexdigits has the one check for identities and hashes as text.
+package hexdigits
+
+import "strings"
+
+// Only reports whether a text has nothing but lower-case hex digits; the empty text has nothing.
+func Only(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
+
+// Are reports whether a text is n lower-case hex digits.
+func Are(s string, n int) bool { return len(s) == n && Only(s) }

@@ -1,0 +1,109 @@
+package preview
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
+)
+
+// lookup looks at names beneath a restore root, each once, and writes what it finds into the two
+// digests of [observed].
+type lookup struct {
+	root           *pathsafe.Dir
+	state, witness hash.Hash
+	seen           map[string]bool
+	nothing        string        // the name looked at last that leads nowhere; "" for none
+	parent         *pathsafe.Dir // the directory that was entered last, in which the next name is, mostly; may be nil
+	at             string        // its path
+}
+
+func newLookup(root *pathsafe.Dir) *lookup {
+	return &lookup{root: root, state: sha256.New(), witness: sha256.New(), seen: map[string]bool{}}
+}
+
+// along looks at every name on the way to a path, and at the path. Beneath a name that leads nowhere
+// there is nothing to look at.
+func (l *lookup) along(path string) error {
+	if l.nothing != "" && strings.HasPrefix(path, l.nothing+"/") {
+		return nil
+	}
+	p, err := pathsafe.Parse(path)
+	if err != nil {
+		return err
+	}
+	names := p.Components()
+	for n, name := range names {
+		rel := strings.Join(names[:n+1], "/")
+		if l.seen[rel] {
+			continue
+		}
+		l.seen[rel] = true
+		var st pathsafe.Stat
+		err := l.enter(p, n)
+		if err == nil {
+			st, err = l.parent.Lstat(name)
+		}
+		absent := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, pathsafe.ErrCrossesMount) || errors.Is(err, pathsafe.ErrEscape)
+		if err != nil && !absent {
+			return err
+		}
+		l.note(rel, st, err)
+		if absent {
+			l.nothing = rel
+			return nil
+		}
+	}
+	return nil
+}
+
+// enter opens the directory made of the first n components of a path. Where a link leads there, the
+// directory is looked at too.
+func (l *lookup) enter(p pathsafe.Path, n int) (err error) {
+	at := strings.Join(p.Components()[:n], "/")
+	if l.parent != nil && l.at == at {
+		return nil
+	}
+	l.leave()
+	if l.parent, err = l.root.OpenParent(p, n); err != nil {
+		return err
+	}
+	l.at = at
+	if l.seen[at+"/"] {
+		return nil
+	}
+	l.seen[at+"/"] = true
+	st, err := l.parent.Stat()
+	if err == nil {
+		l.note(at+"/", st, nil)
+	}
+	return err
+}
+
+func (l *lookup) leave() {
+	if l.parent != nil {
+		l.parent.Close()
+		l.parent = nil
+	}
+}
+
+// note writes one entry into both digests; %q keeps entries apart, and writes to a hash do not fail.
+// How large a directory is depends on the file system, and its times are those of other work in it.
+func (l *lookup) note(rel string, st pathsafe.Stat, err error) {
+	switch {
+	case err != nil: // nothing is there, or nothing can be reached there
+		_, _ = fmt.Fprintf(l.state, "%q absent\n", rel)
+	case st.Mode.IsDir():
+		_, _ = fmt.Fprintf(l.state, "%q %v\n", rel, st.Mode)
+		_, _ = fmt.Fprintf(l.witness, "%q %v %d:%d %d %d\n", rel, st.Mode, st.UID, st.GID, st.ID.Dev, st.ID.Ino)
+	default:
+		_, _ = fmt.Fprintf(l.state, "%q %v %d\n", rel, st.Mode, st.Size)
+		_, _ = fmt.Fprintf(l.witness, "%q %v %d %d:%d %d %d %d %d\n", rel, st.Mode, st.Size,
+			st.UID, st.GID, st.ID.Dev, st.ID.Ino, st.ModTime.UnixNano(), st.ChangeTime.UnixNano())
+	}
+}

@@ -1,0 +1,465 @@
+package report
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/trust"
+)
+
+// verdict writes what the preview comes to.
+func (p *painter) verdict(v *Report) {
+	word, text, color := v.outcome()
+	p.row(bold, "Preview "+v.ID[:shortID]+" ", "of "+v.runText())
+	p.rowOf(bold+";"+color, word+": ", text, wholeLines)
+	p.gap()
+}
+
+// outcome is what the preview comes to, in a word and in a sentence.
+func (p *Report) outcome() (word, text, color string) {
+	free, _ := p.unhindered()
+	state, text := p.verdict(free)
+	switch {
+	case state == "quarantined":
+		return "QUARANTINED", text, red
+	case p.Block.Totals.Proposed == 0:
+		return "NOTHING PROPOSED", text, red
+	case state == "nothing":
+		return "BLOCKED", text, red
+	case state == "part":
+		return "IN PART", text, yellow
+	case p.isDone():
+		return "NOTHING TO DO", "Every proposed file is there already.", yellow
+	}
+	return "READY", text, green
+}
+
+// shortID is how many digits of an identity are shown where all are not needed.
+const shortID = 8
+
+// isDone reports whether each proposed file is there, and stays as it is.
+func (p *Report) isDone() bool {
+	return !slices.ContainsFunc(p.Block.Items, func(i preview.Item) bool { return i.Class != preview.Identical || !i.IsFree() })
+}
+
+// maxTaskShown is how many characters of a signed task_id a summary shows.
+const maxTaskShown = 60
+
+// runText names the candidate without its title. A run whose directory has another name than its signer
+// gave it has the signed name too.
+func (p *Report) runText() string {
+	runs := p.Block.Candidate.Runs
+	newest := runs[len(runs)-1]
+	last := "run " + name(newest.RunID)
+	if newest.TaskID != strings.ToValidUTF8(newest.RunID, "\uFFFD") {
+		task := []rune(newest.TaskID)
+		if len(task) > maxTaskShown {
+			task = append(task[:maxTaskShown-1], '…')
+		}
+		last += ", signed as " + visible.Quote(string(task))
+	}
+	if len(runs) == 1 {
+		return last
+	}
+	return fmt.Sprintf("a chain of %s, up to %s", counted(len(runs), "run"), last)
+}
+
+// titleText is the title that the signer has given the candidate, quoted; "" for none.
+func (p *Report) titleText() string {
+	if title := p.Block.Source.Title; title != preview.Unknown {
+		return visible.Quote(title)
+	}
+	return ""
+}
+
+// Rows of one kind that a summary shows.
+const (
+	maxSigners   = 3
+	maxHeld      = 3
+	maxKinds     = 4
+	maxNotes     = 3
+	maxRunning   = 3
+	shownOfValid = 16 // digits of a validator's id
+)
+
+// A glance is one row of what a preview comes to. Its text is safe to show.
+type glance struct{ Name, Text, color string }
+
+// facts writes what stands between the verdict and the other facts, and is never left out.
+func (p *painter) facts(v *Report) {
+	p.line("", heading("to"), cut(name(v.Block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
+	if title := v.titleText(); title != "" {                                                  // on one line, so that none begins with a part of it
+		if runes := []rune(title); len(runes) > p.Columns-labelWidth {
+			title = string(runes[:p.Columns-labelWidth-2]) + "…\""
+		}
+		p.line("", heading("title"), title)
+	}
+	for _, g := range v.mainGlances(p.Free) {
+		p.rowOf(g.color, heading(g.Name), g.Text, wholeLines)
+	}
+	for _, g := range v.heldGlances() {
+		p.row(g.color, heading(g.Name), g.Text)
+	}
+}
+
+// otherFacts writes the facts for which there is room up to a line, and that there are more.
+func (p *painter) otherFacts(v *Report, end int) {
+	rows := v.otherGlances()
+	for n, g := range rows {
+		room := end - p.height - (len(rows) - n - 1) // each of the others has a line
+		if room < 1 {
+			p.isCut = true
+			p.line("", "", "  … more in the full report")
+			return
+		}
+		p.rowOf(g.color, heading(g.Name), g.Text, min(room, maxRowLines))
+	}
+}
+
+// kinds writes how conflicts are resolved, on so many lines if they are enough for the first row of
+// each type. What has no room is counted.
+func (p *painter) kinds(kinds []resolved, room int) {
+	firsts, more := firstsOf(kinds), 0
+	end, others := p.height+room, max(0, maxKinds-firsts)
+	resolve := "resolve"
+	for _, k := range kinds {
+		least := 0
+		if k.first {
+			least = p.leastOfKind()
+			firsts--
+		}
+		left := end - p.height - firsts*p.leastOfKind()
+		if len(kinds) > 1 && (others == 0 || firsts > 0 || more > 0) {
+			left-- // for the number of others
+		}
+		if !k.first {
+			if others == 0 || left < p.leastOfKind() {
+				more++
+				continue
+			}
+			others--
+		}
+		lines := min(max(least, left), maxRowLines)
+		p.rowOf("", heading(resolve), k.within(lines, p.Columns-labelWidth), lines)
+		resolve = ""
+	}
+	if more > 0 {
+		p.line("", heading(""), fmt.Sprintf("and %s more: --report", digits(int64(more))))
+	}
+}
+
+// leastOfKind is how many lines a way to resolve conflicts has at least, so that it can be read.
+func (s Screen) leastOfKind() int {
+	if s.Columns < narrow {
+		return 2
+	}
+	return 1
+}
+
+// narrow is a width of which one line is too short for a sentence.
+const narrow = 60
+
+// leastOfKinds is how many lines the resolutions need: for the first of each type, and the number of
+// others.
+func (s Screen) leastOfKinds(kinds []resolved) int {
+	firsts := firstsOf(kinds)
+	return firsts*s.leastOfKind() + min(1, len(kinds)-firsts)
+}
+
+func firstsOf(kinds []resolved) (n int) {
+	for _, k := range kinds {
+		if k.first {
+			n++
+		}
+	}
+	return n
+}
+
+// within is the longest text that has room on so many lines; the shortest if none has.
+func (k *resolved) within(lines, width int) string {
+	for _, text := range []string{k.text, k.ids + ": " + k.resolution} {
+		if len(broken(text, width)) <= lines {
+			return text
+		}
+	}
+	if width >= narrow {
+		return k.ids + ": " + k.resolution
+	}
+	return strings.TrimSuffix(string(k.is), "_conflict") + ": " + k.resolution
+}
+
+// glances are what an operator must know before the conflicts and the names of files, in this
+// order. A row without a name goes on with the one before. Free is as in [Screen].
+func (p *Report) glances(free uint64) []glance {
+	return slices.Concat(p.mainGlances(free), p.heldGlances(), p.otherGlances())
+}
+
+// mainGlances are what is written, who has signed it, and what is in the way.
+func (p *Report) mainGlances(free uint64) []glance {
+	size := sizeText(p.bytesToWrite()) + " to write"
+	if free > 0 {
+		size += ", " + sizeText(int64(free)) + " free"
+	}
+	rows := []glance{{"files", p.countsText(), ""}, {"size", size, ""}}
+	for _, signer := range p.signers() {
+		rows = append(rows, glance{"signed by", signer, ""})
+	}
+	return append(rows, glance{"conflicts", p.conflictsText(), ""})
+}
+
+// heldGlances are why the candidate is in quarantine.
+func (p *Report) heldGlances() (rows []glance) {
+	for n, f := range p.Held {
+		if n == maxHeld {
+			return append(rows, glance{"", counted(len(p.Held)-n, "more finding"), ""})
+		}
+		rows = append(rows, glance{"quarantine", string(f.Rule) + ": " + escaped(f.Detail), red})
+	}
+	return rows
+}
+
+// otherGlances are what can run by itself, warnings and notes.
+func (p *Report) otherGlances() (rows []glance) {
+	if runs := p.runsText(); runs != "" {
+		rows = append(rows, glance{"can run", runs, yellow})
+	}
+	for _, warning := range append(slices.Clone(p.Block.Root.Warnings), p.Warning) {
+		if warning != "" {
+			rows = append(rows, glance{"warning", escaped(warning), red})
+		}
+	}
+	for _, note := range p.notes() {
+		rows = append(rows, glance{"note", note, yellow})
+	}
+	return rows
+}
+
+// allGlances are those of the conflicts too, of which so many kinds are shown.
+func (p *Report) allGlances(free uint64, kinds int) []glance {
+	rows, resolve := p.glances(free), "resolve"
+	for n, kind := range kindsOfConflicts(p.Block.Conflicts) {
+		if n == kinds {
+			return append(rows, glance{"", "and others", ""})
+		}
+		rows = append(rows, glance{resolve, kind.text, ""})
+		resolve = ""
+	}
+	return rows
+}
+
+// countsText is the number of proposed files by what becomes of them, and of the others.
+func (p *Report) countsText() string {
+	count := map[class]int{}
+	for n := range p.Block.Items {
+		count[classOf(&p.Block.Items[n])]++
+	}
+	count[leftOutClass] = p.Block.Totals.Files - p.Block.Totals.Proposed
+	for n := range p.Block.DoNotRestore {
+		if p.Block.DoNotRestore[n].IsDiverged() {
+			count[leftOutClass]--
+			count[divergedClass]++
+		}
+	}
+	var parts []string
+	for _, f := range classes {
+		if count[f] > 0 {
+			parts = append(parts, digits(int64(count[f]))+" "+f.counted)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// bytesToWrite is the content of the files that are created and replaced.
+func (p *Report) bytesToWrite() (bytes int64) {
+	for n := range p.Block.Items {
+		if i := &p.Block.Items[n]; i.Class == preview.Create || i.Class == preview.Replaces && !i.Before.ModeOnly {
+			bytes += i.Bytes
+		}
+	}
+	return bytes
+}
+
+// signers are the validators that signed the runs, with what the operator says of them, and
+// when the last run was made.
+func (p *Report) signers() []string {
+	var all []string
+	for _, run := range p.Block.Candidate.Runs {
+		text := run.ValidatorID[:shownOfValid] + "… (" + statusText(run.Standing) + ")"
+		if !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	if more := len(all) - maxSigners; more > 0 {
+		all = append(all[:maxSigners], counted(more, "other"))
+	}
+	if completed := p.Completed; !completed.IsZero() {
+		all[len(all)-1] += ", " + completed.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return all
+}
+
+// isPinned reports whether the operator has pinned the signers of all runs of the candidate.
+func (p *Report) isPinned() bool {
+	return !slices.ContainsFunc(p.Block.Candidate.Runs, func(r preview.CandidateRun) bool { return r.Standing != string(trust.Pinned) })
+}
+
+// Unknown returns the validators of the candidate if no validator is pinned, in chain order, at most as
+// many as a summary shows.
+func (p *Report) Unknown() []string {
+	var all []string
+	for _, run := range p.Block.Candidate.Runs {
+		if run.Standing == string(trust.Unknown) && !slices.Contains(all, run.ValidatorID) && len(all) < maxSigners {
+			all = append(all, run.ValidatorID)
+		}
+	}
+	return all
+}
+
+func statusText(status string) string {
+	switch status {
+	case string(trust.Pinned):
+		return "pinned"
+	case string(trust.Own):
+		return "this host"
+	}
+	return "not pinned"
+}
+
+// conflictsText counts the conflicts, and reports whether the candidate is in quarantine.
+func (p *Report) conflictsText() string {
+	all, open := len(p.Block.Conflicts), len(p.pendingConflicts())
+	text, acknowledged, types := "none", 0, p.typesText()
+	if len(p.Held) == 0 {
+		acknowledged = p.Acknowledged
+	}
+	switch {
+	case all > 0 && open == 0:
+		text = types + ", all decided"
+	case all > 0 && open == acknowledged:
+		text = types + ", which the approval acknowledges"
+	case all > 0:
+		text = fmt.Sprintf("%s, %s not decided", types, digits(int64(open)))
+		if open == all {
+			text = types + ", none decided"
+		}
+		if acknowledged > 0 {
+			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(acknowledged)))
+		}
+	}
+	switch {
+	case len(p.Held) > 0:
+		return text + "; in quarantine"
+	case len(p.Block.Findings) > 0:
+		return text + "; released from quarantine"
+	}
+	return text + "; not in quarantine"
+}
+
+// typesText counts the conflicts of each type, in the order of the register.
+func (p *Report) typesText() string {
+	var order []preview.ConflictType
+	count := map[preview.ConflictType]int{}
+	for n := range p.Block.Conflicts {
+		c := p.Block.Conflicts[n].Type
+		if count[c]++; count[c] == 1 {
+			order = append(order, c)
+		}
+	}
+	var parts []string
+	for _, c := range order {
+		parts = append(parts, digits(int64(count[c]))+" "+strings.TrimSuffix(string(c), "_conflict"))
+	}
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return digits(int64(len(p.Block.Conflicts))) + " (" + strings.Join(parts, ", ") + ")"
+}
+
+// resolved is a type of conflict and one thing to do about it, with the conflicts of which both are true.
+type resolved struct {
+	is              preview.ConflictType
+	first           bool   // of its type
+	ids, resolution string // safe to show
+	text            string // all of it
+}
+
+// kindsOfConflicts has each type of conflict with each thing to do about it.
+func kindsOfConflicts(conflicts []preview.Conflict) []resolved {
+	type kind struct {
+		is         preview.ConflictType
+		resolution string // without the ids of items
+	}
+	var order []kind
+	all := map[kind][]*preview.Conflict{}
+	for n := range conflicts {
+		c := &conflicts[n]
+		k := kind{c.Type, itemIDs.ReplaceAllString(c.Resolution, "these files")}
+		if all[k] == nil {
+			order = append(order, k)
+		}
+		all[k] = append(all[k], c)
+	}
+	var kinds []resolved
+	for _, k := range order {
+		first := all[k][0]
+		next := resolved{is: k.is, ids: first.ID, resolution: first.Resolution}
+		next.first = !slices.ContainsFunc(kinds, func(before resolved) bool { return before.is == k.is })
+		comma := ""
+		if more := len(all[k]) - 1; more > 0 {
+			next.ids, next.resolution, comma = fmt.Sprintf("%s and %s more", first.ID, digits(int64(more))), k.resolution, ","
+		}
+		next.resolution = escaped(strings.TrimSuffix(next.resolution, preview.ThenTrust))
+		next.text = fmt.Sprintf("%s%s %s: %s", next.ids, comma, k.is, next.resolution)
+		kinds = append(kinds, next)
+	}
+	return kinds
+}
+
+// itemIDs are the ids of items in a text.
+var itemIDs = regexp.MustCompile(`\bR-\d+\b`)
+
+// runsText names the proposed files that may run by themselves; "" for none.
+func (p *Report) runsText() string {
+	var names []string
+	for n := range p.Block.Items {
+		if i := &p.Block.Items[n]; i.Runs != "" {
+			names = append(names, name(i.Path))
+		}
+	}
+	if more := len(names) - maxRunning; more > 0 {
+		names = append(names[:maxRunning], counted(more, "other file"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// openedTo names the files that are replaced by ones that more users may read, write or run.
+func (p *Report) openedTo() string {
+	var names []string
+	for n := range p.Block.Items {
+		if i := &p.Block.Items[n]; i.Opens {
+			names = append(names, name(i.Path))
+		}
+	}
+	if more := len(names) - maxRunning; more > 0 {
+		names = append(names[:maxRunning], counted(more, "other file"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// notes are what the report says of files that are replaced or removed.
+func (p *Report) notes() []string {
+	var notes []string
+	for n := range p.Block.Items {
+		if i := &p.Block.Items[n]; i.TakesAway() && i.Reason != "" {
+			notes = append(notes, name(i.Path)+": "+escaped(i.Reason))
+		}
+	}
+	if more := len(notes) - maxNotes; more > 0 {
+		notes = append(notes[:maxNotes], "and of "+counted(more, "other file"))
+	}
+	return notes
+}

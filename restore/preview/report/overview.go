@@ -1,0 +1,168 @@
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
+)
+
+// An Overview is what a preview shows, piece by piece, for a reader who goes through it. Nothing
+// in it is shared with the preview. The paths and texts of items and conflicts are as they are in
+// the decision block: who shows them escapes what cannot be seen. Everything else can be shown.
+type Overview struct {
+	ID      string // of the preview
+	Source  string // the candidate, in words
+	Title   string // that the signer has given it, quoted; "" for none
+	Word    string // what it comes to, in a word
+	Verdict string // what it comes to, in a sentence
+	Grade   Grade
+	Root    string // of the restore, quoted where it needs it
+	Counts  string // of files, by what becomes of them
+	Size    string // that is written
+	Signers []string
+	Pinned  bool  // the operator trusts every one of them
+	Held    bool  // the candidate is in quarantine
+	Facts   []Row // what else an operator must know; a row without a name goes on with the one before
+
+	Items     []Item // of the candidate, in the order of their numbers
+	Conflicts []Conflict
+}
+
+// A Grade says how good a verdict is.
+type Grade int
+
+// The grades.
+const (
+	Bad Grade = iota
+	Fair
+	Good
+)
+
+// A Fate is what becomes of an item.
+type Fate int
+
+// The fates, in the order in which they want attention.
+const (
+	Blocked Fate = iota
+	Conflicting
+	Diverged // something else is there than a change set started from
+	Removed
+	Replaced
+	Created
+	Unchanged
+	LeftAside // it is not proposed
+)
+
+// String is the fate in a word.
+func (f Fate) String() string { return classes[f].word }
+
+// An Item is one output of the candidate, or one removal of a change set.
+type Item struct {
+	Number     int
+	ID, Path   string
+	Scope      string
+	Label      string
+	Reason     string // "" where the label says it all
+	Runs       string // why it may run by itself, "" for no reason to think so
+	SHA256     string
+	Mode, Time string
+	Bytes      int64
+	Fate       Fate
+	Before     *Existing // that is replaced or removed; nil for none
+	Removal    bool      // nothing shall be there
+	Free       bool      // it is proposed, and nothing is in the way of it
+	Restricted bool      // it may hold secrets: only a statement that names it restores it
+	Opens      bool      // it replaces a file that other users had less access to
+	Conflicts  []int     // that are about it, by number
+}
+
+// Existing is a file that is replaced or removed.
+type Existing struct {
+	Bytes int64
+	Mode  string
+}
+
+// A Conflict is an entry of the conflict register.
+type Conflict struct {
+	Number     int
+	ID, Type   string
+	Path       string // what it is about
+	Items      []int  // none: it is about the whole candidate
+	Current    string
+	Claim      string
+	Authority  string
+	Risk       string
+	Resolution string
+	Decided    statement.Verdict // with the preview; "" for not yet
+
+	// OnlyAcknowledge: the statement cannot decide anything else on it.
+	OnlyAcknowledge bool
+}
+
+// Overview returns the preview piece by piece. Free is as in [Screen].
+func (p *Report) Overview(free uint64) Overview {
+	v := Overview{
+		ID: p.ID, Source: p.runText(), Title: p.titleText(), Root: name(p.Block.Root.Real), Counts: p.countsText(), Size: sizeText(p.bytesToWrite()),
+		Signers: p.signers(), Pinned: p.isPinned(), Held: len(p.Held) > 0,
+	}
+	var color string
+	v.Word, v.Verdict, color = p.outcome()
+	v.Grade = map[string]Grade{red: Bad, yellow: Fair, green: Good}[color]
+	for _, g := range p.allGlances(free, maxKinds) {
+		v.Facts = append(v.Facts, Row{Name: g.Name, Value: g.Text})
+	}
+	if opened := p.openedTo(); opened != "" {
+		v.Facts = append(v.Facts, Row{Name: "more access", Value: opened})
+	}
+	for n := range p.items {
+		v.Items = append(v.Items, p.shownItem(n))
+	}
+	for n := range p.Block.Conflicts {
+		c := shownConflict(&p.Block.Conflicts[n], n+1)
+		v.Conflicts = append(v.Conflicts, c)
+		for _, number := range c.Items {
+			v.Items[number-1].Conflicts = append(v.Items[number-1].Conflicts, c.Number)
+		}
+	}
+	return v
+}
+
+func (p *Report) shownItem(n int) Item {
+	i := &p.items[n]
+	out := Item{
+		Number: i.Number, ID: i.ID, Path: i.Path, Scope: string(i.Scope), Label: string(i.Label), Reason: i.Reason, Runs: i.Runs,
+		SHA256: i.SHA256, Mode: i.Mode, Time: i.Time, Bytes: i.Bytes, Fate: LeftAside,
+		Restricted: i.Scope == scope.RestrictedContext, Opens: i.Opens, Removal: i.Removed,
+	}
+	if p.proposes(i) || i.IsDiverged() {
+		out.Fate, out.Free = Fate(slices.Index(classes, classOf(i))), p.proposes(i) && i.IsFree()
+	}
+	if i.Before != nil {
+		out.Before = &Existing{i.Before.Bytes, i.Before.Mode}
+	}
+	return out
+}
+
+func shownConflict(c *preview.Conflict, number int) Conflict {
+	out := Conflict{
+		Number: number, ID: c.ID, Type: string(c.Type), Path: c.Path, Items: slices.Clone(c.Numbers), Current: c.Current, Claim: c.Claim,
+		Authority: c.Authority, Risk: c.Risk, Resolution: c.Resolution, OnlyAcknowledge: c.ByName,
+	}
+	if c.Decision != preview.Undecided && !c.ByName {
+		out.Decided = statement.Verdict(c.Decision)
+	}
+	return out
+}
+
+// Summary is the recap of a preview as [Report.WriteRecap] writes it, a line for each row.
+func (p *Report) Summary() []string {
+	var text strings.Builder
+	_ = p.WriteRecap(&text, Screen{Columns: wholeRow}) // a Builder takes all
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+}
+
+// wholeRow is a width on which no row of a recap is broken.
+const wholeRow = 1 << 16

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/internal/visible"
+)
+
+// maxWords is how many bytes of one text the page shows; paths are no longer.
+const maxWords = 4096
+
+// words shows words on the page as the Markdown does, without its markup: what
+// cannot be seen, or reorders what is seen, is an escape. It says how much of a
+// long text is left out.
+func words(s string) string {
+	more := ""
+	if len(s) > maxWords {
+		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
+		s = s[:maxWords]
+	}
+	return escaped(s) + more
+}
+
+// escaped has an escape for everything that cannot be seen, or reorders what is.
+func escaped(s string) string {
+	quoted := visible.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// name shows a name: as it is when it is plain, else quoted, so that where it
+// begins and ends can be seen. A plain name never begins with a quote, so no two
+// names are shown as one.
+func name(s string) string {
+	for _, c := range []byte(s) {
+		if !plain(c) {
+			return visible.Quote(s)
+		}
+	}
+	if s == "" {
+		return `""`
+	}
+	return s
+}
+
+func plain(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("._-+=@/", c) >= 0
+}
+
+// A part is a piece of a line of a file: text as it is, or the escape of one
+// character that cannot be seen.
+type part struct {
+	Text   string
+	Escape bool
+}
+
+// partsOf takes a line of a file apart. A tab stays what it is. What is escaped
+// is told from the same characters in the file by being a part of its own.
+func partsOf(line string) []part {
+	var parts []part
+	var scan visible.Scanner
+	begin := 0
+	for at, r := range line {
+		if !scan.Hidden(r) || r == '\t' {
+			continue
+		}
+		if begin < at {
+			parts = append(parts, part{Text: line[begin:at]})
+		}
+		parts = append(parts, part{visible.Rune(r), true})
+		begin = at + utf8.RuneLen(r)
+	}
+	if begin < len(line) {
+		parts = append(parts, part{Text: line[begin:]})
+	}
+	return parts
+}
+
+// sizeText is a number of bytes for people.
+func sizeText(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, unit := float64(n)/1024, 0
+	for ; size >= 1023.95 && unit < 5; unit++ {
+		size /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
+}
+
+// digits is a number with a comma at every third digit.
+func digits(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// counted is a number of things: "1 item", "2,000 items".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return digits(int64(n)) + " " + noun + "s"
+}
+
+// ofProposed is how many of all are proposed.
+func ofProposed(n, all int64) string { return digits(n) + " of " + digits(all) + " proposed" }

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/preview"
+)
+
+// summary is what stands at the top of the page.
+type summary struct {
+	State     string // "quarantined", "nothing", "part" or "free"
+	Word      string // what it comes to, in a word
+	Verdict   string // what it comes to, in a sentence
+	Root      string
+	Statement string
+}
+
+// summary says what would happen, and what approves it.
+func (p *Report) summary() summary {
+	free, _ := p.unhindered()
+	s := summary{Root: p.Block.Root.Real, Statement: p.Block.Approval.Statement}
+	s.State, _ = p.verdict(free)
+	s.Word, s.Verdict, _ = p.outcome()
+	return s
+}
+
+// unhindered counts the proposed items that nothing stands in the way of, and
+// their bytes.
+func (p *Report) unhindered() (n int, bytes int64) {
+	for i := range p.Block.Items {
+		if p.Block.Items[i].IsFree() {
+			n++
+			bytes += p.Block.Items[i].Bytes
+		}
+	}
+	return n, bytes
+}
+
+func (p *Report) verdict(free int) (state, text string) {
+	proposed := p.Block.Totals.Proposed
+	switch {
+	case len(p.Held) > 0:
+		return "quarantined", "Do not commit. The candidate is quarantined until it is clarified."
+	case proposed == 0 && p.undecidedDivergences() > 0:
+		return "nothing", fmt.Sprintf("Nothing is proposed; %s %s diverged.", counted(p.undecidedDivergences(), "file"), has(p.undecidedDivergences()))
+	case proposed == 0:
+		return "nothing", "Nothing is proposed. There is nothing to approve."
+	case p.ResultExists:
+		return "nothing", "Nothing can be restored as things stand. " + restore.ManifestName + " or " + restore.ReportName + " already exists."
+	case p.RemovesOnly:
+		return "nothing", "Nothing can be restored as things stand. A bundle needs a file beside its removals."
+	case p.Block.Approval.Statement == "":
+		return "nothing", "Nothing can be restored as things stand. Something is in the way of every proposed file."
+	case !p.Block.Approval.IsWhole():
+		return "part", fmt.Sprintf("%s of %s can be restored. Something is in the way of %s.",
+			digits(int64(free)), counted(proposed, "proposed file"), digits(int64(proposed-free)))
+	}
+	if n := p.undecidedDivergences(); n > 0 {
+		return "part", fmt.Sprintf("%s of %s can be restored; %s %s diverged.", digits(int64(proposed)), counted(p.Block.Totals.Files, "file"), digits(int64(n)), has(n))
+	}
+	return "free", fmt.Sprintf("Nothing is in the way of %s.", counted(proposed, "proposed file"))
+}
+
+// has is the verb of so many things.
+func has(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
+// undecidedDivergences counts the items that have diverged and on which nothing was decided.
+func (p *Report) undecidedDivergences() (n int) {
+	for _, c := range p.Block.Conflicts {
+		if c.Diverged && c.Decision == preview.Undecided {
+			n++
+		}
+	}
+	return n
+}

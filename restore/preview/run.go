@@ -1,0 +1,38 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Named is a run whose signature was verified.
+type Named interface {
+	RunID() string  // the name of a directory, not signed
+	TaskID() string // signed
+}
+
+// RunText returns what a person reads of a verified run: its name, which is that of a
+// directory and not signed, and the signed task_id where that is another.
+func RunText(b Named) string {
+	if !IsRenamed(b) {
+		return fmt.Sprintf("run %q", b.RunID())
+	}
+	return fmt.Sprintf("run %q (signed task_id %q)", b.RunID(), Beginning(b.TaskID()))
+}
+
+// IsRenamed reports whether the directory of a run has another name than the task_id
+// that was signed, which is UTF-8.
+func IsRenamed(b Named) bool {
+	return strings.ToValidUTF8(b.RunID(), "\uFFFD") != b.TaskID()
+}
+
+// maxTaskID is how many bytes of a task_id are shown; the JSON has all.
+const maxTaskID = 200
+
+// Beginning returns as much of a task_id as is shown.
+func Beginning(s string) string {
+	if len(s) <= maxTaskID {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxTaskID], "") + "…"
+}

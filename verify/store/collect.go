@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+)
+
+// Grace is the default grace period of a collection.
+const Grace = 7 * 24 * time.Hour
+
+// Collected is what a collection did.
+type Collected struct {
+	Runs    int   // that were read
+	Packs   int   // that are in use
+	Marked  int   // packs that no run refers to, marked now: a later collection removes them
+	Waiting int   // packs that no run refers to, which are too new to be marked or removed
+	Removed int   // packs
+	Freed   int64 // bytes
+}
+
+// A LockedError is a store that another collection is at work in, or one that was killed.
+type LockedError struct {
+	Store string
+	Since time.Time // by the clock of the store
+}
+
+// Error has the time.
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("store %s: a collection is at work, or was killed, since %s", e.Store, e.Since.UTC().Format(time.RFC3339))
+}
+
+// Collect removes the packs that no run refers to, in two phases: a pack older than the grace period is
+// marked, and removed by the first collection that begins later than the grace period after that. All
+// times are those of the clock of the store. A push never relies on a marked pack, and looks for marks
+// once more when its run is visible, so no order of a push and a collection loses a byte. One collection
+// works in a store at a time; unlock has it take over from one that was killed longer ago than the grace
+// period. If any run cannot be read, nothing is removed.
+func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (done Collected, err error) {
+	c := &collection{Store: s, token: []byte(rand.Text())}
+	if err := c.lock(ctx, grace, unlock); err != nil {
+		return Collected{}, err
+	}
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		if c.holds(ctx) == nil {
+			err = errors.Join(err, s.delete(ctx, lockKey))
+		}
+	}()
+	now, err := c.now(ctx)
+	if err != nil {
+		return Collected{}, err
+	}
+	packs, err := s.list(ctx, packsPrefix)
+	if err != nil {
+		return Collected{}, err
+	}
+	marks, err := s.marks(ctx)
+	if err != nil {
+		return Collected{}, err
+	}
+	used, err := c.used(ctx)
+	if err != nil {
+		return Collected{}, err
+	}
+	for _, o := range packs {
+		of, ok := parseID(path.Base(o.Key))
+		if !ok || of.key() != o.Key {
+			continue // not ours
+		}
+		mark, isMarked := marks[of]
+		delete(marks, of)
+		switch {
+		case used[of]:
+			c.done.Packs++
+			if isMarked {
+				err = s.delete(ctx, of.mark())
+			}
+		case !isMarked && o.Time.Add(grace).Before(now):
+			c.done.Marked++
+			err = c.ignoreExisting(s.putIfAbsent(ctx, of.mark(), nil))
+		case !isMarked:
+			c.done.Waiting++
+		case !o.Time.Before(mark.Time): // uploaded again since
+			c.done.Waiting++
+			err = s.delete(ctx, of.mark())
+		case !mark.Time.Add(grace).Before(now):
+			c.done.Waiting++
+		default:
+			err = c.remove(ctx, of, o)
+		}
+		if err != nil {
+			return c.done, err
+		}
+	}
+	for of := range marks { // of packs that are gone
+		if err := s.delete(ctx, of.mark()); err != nil {
+			return c.done, err
+		}
+	}
+	return c.done, nil
+}
+
+// collection is one call of Collect.
+type collection struct {
+	*Store
+	token []byte
+	done  Collected
+}
+
+// lock makes the lock of the store.
+func (c *collection) lock(ctx context.Context, grace time.Duration, unlock bool) error {
+	err := c.putIfAbsent(ctx, lockKey, c.token)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	held, err := c.stat(ctx, lockKey)
+	if err != nil {
+		return err
+	}
+	now, err := c.now(ctx)
+	if err != nil {
+		return err
+	}
+	if !unlock || !held.Time.Add(grace).Before(now) {
+		return &LockedError{c.address, held.Time}
+	}
+	if err := c.delete(ctx, lockKey); err != nil {
+		return err
+	}
+	if err = c.putIfAbsent(ctx, lockKey, c.token); errors.Is(err, fs.ErrExist) {
+		return &LockedError{c.address, now}
+	}
+	return err
+}
+
+// holds requires that the lock is still that of this collection.
+func (c *collection) holds(ctx context.Context) error {
+	if !c.isThere(ctx, lockKey, c.token) {
+		return &FaultError{c.address, lockKey, "get", errors.New("the lock of this collection was removed")}
+	}
+	return nil
+}
+
+// now is the time by the clock of the store.
+func (c *collection) now(ctx context.Context) (time.Time, error) {
+	if err := c.put(ctx, clockKey, c.token); err != nil {
+		return time.Time{}, err
+	}
+	o, err := c.stat(ctx, clockKey)
+	return o.Time, err
+}
+
+func (c *collection) ignoreExisting(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// used reads which packs the runs refer to.
+func (c *collection) used(ctx context.Context) (map[id]bool, error) {
+	runs, err := c.Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	used := map[id]bool{}
+	for _, run := range runs {
+		plan, err := c.planOf(ctx, run.Key)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range plan.packs {
+			used[p.id] = true
+		}
+	}
+	c.done.Runs = len(runs)
+	return used, nil
+}
+
+// planOf reads the MAP of a run. Nothing else of it is read.
+func (s *Store) planOf(ctx context.Context, root string) (*plan, error) {
+	key := runsPrefix + root
+	raw, err := s.whole(ctx, key, maxRun)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &plan{}, nil // removed since the listing
+	}
+	if err != nil {
+		return nil, err
+	}
+	var found *plan
+	err = readRun(raw, func(_ string, content io.Reader) error {
+		raw, err := io.ReadAll(content)
+		if err == nil {
+			found, err = parseMap(raw)
+		}
+		if err == nil {
+			err = errStop
+		}
+		return err
+	})
+	if err != nil {
+		return nil, &WrongError{s.address, key, err}
+	}
+	return found, nil
+}
+
+// remove removes a pack, then its mark.
+func (c *collection) remove(ctx context.Context, of id, o Object) error {
+	if err := c.holds(ctx); err != nil {
+		return err
+	}
+	if err := c.delete(ctx, of.key()); err != nil {
+		return err
+	}
+	c.done.Removed++
+	c.done.Freed += o.Size
+	return c.delete(ctx, of.mark())
+}
+
+// Packs lists the sizes of the packs of the store, by the names of their objects.
+func (s *Store) Packs(ctx context.Context) (map[string]int64, error) {
+	listed, err := s.list(ctx, packsPrefix)
+	sizes := make(map[string]int64, len(listed))
+	for _, o := range listed {
+		sizes[o.Key] = o.Size
+	}
+	return sizes, err
+}
+
+// Lacks names the packs of the run that are missing, or too short, among those of its store.
+func (r *Run) Lacks(packs map[string]int64) []string {
+	var lacks []string
+	for _, p := range r.plan.packs {
+		if size, ok := packs[p.id.key()]; !ok || size != int64(p.size) {
+			lacks = append(lacks, p.id.key())
+		}
+	}
+	return lacks
+}

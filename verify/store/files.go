@@ -1,0 +1,230 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/pathsafe"
+)
+
+// files is a store in a directory. An object is a file that appears complete and synced; no link in
+// the directory is followed. Names that begin with a dot are those of unfinished files.
+type files struct{ path string }
+
+// unfinished begins the name of a file that replaces an object.
+const unfinished = ".new-"
+
+func (f *files) root() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(f.path) }
+
+func (f *files) Get(_ context.Context, key string, off, n int64) (io.ReadCloser, error) {
+	p, err := pathsafe.Parse(key)
+	if err != nil {
+		return nil, err
+	}
+	root, err := f.root()
+	if err != nil {
+		return nil, f.noRoot(err)
+	}
+	defer root.Close()
+	file, st, err := root.OpenRegular(p, pathsafe.NoLinks)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 {
+		n = st.Size - off
+	}
+	return &section{io.NewSectionReader(file, off, n), file}, nil
+}
+
+// noRoot is the error of a missing directory, which is no missing object.
+func (f *files) noRoot(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("there is no directory " + f.path)
+	}
+	return err
+}
+
+type section struct {
+	*io.SectionReader
+	file *os.File
+}
+
+func (s *section) Close() error { return s.file.Close() }
+
+func (f *files) Stat(_ context.Context, key string) (Object, error) {
+	p, err := pathsafe.Parse(key)
+	if err != nil {
+		return Object{}, err
+	}
+	root, err := f.root()
+	if err != nil {
+		return Object{}, f.noRoot(err)
+	}
+	defer root.Close()
+	st, err := root.StatPath(p, pathsafe.NoLinks)
+	if err == nil && !st.Mode.IsRegular() {
+		err = pathsafe.ErrNotRegular
+	}
+	return Object{key, st.Size, st.ModTime}, err
+}
+
+func (f *files) PutIfAbsent(_ context.Context, key string, content []byte) error {
+	return f.write(key, func(dir *pathsafe.Dir, name string) error {
+		err := f.publish(dir, name, content)
+		return errors.Join(err, dir.Sync())
+	})
+}
+
+// publish makes a file, complete and synced, unless there is one.
+func (f *files) publish(dir *pathsafe.Dir, name string, content []byte) error {
+	file, err := dir.CreateUnnamed(0o666)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return f.publishNamed(dir, name, content)
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := fill(file, content); err != nil {
+		return err
+	}
+	return dir.Link(file, name)
+}
+
+// publishNamed is publish for a file system without unnamed files.
+func (f *files) publishNamed(dir *pathsafe.Dir, name string, content []byte) error {
+	temporary := unfinished + uuid.NewString()
+	file, err := dir.Create(temporary, 0o666)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(file, content), file.Close())
+	if err == nil {
+		if err = dir.RenameNoReplace(temporary, dir, name); err == nil {
+			return nil
+		}
+	}
+	return errors.Join(err, dir.Unlink(temporary))
+}
+
+func fill(file *os.File, content []byte) error {
+	if _, err := file.Write(content); err != nil {
+		return pathsafe.NoSpace(file, len(content), err)
+	}
+	return file.Sync()
+}
+
+func (f *files) Put(ctx context.Context, key string, content []byte) error {
+	err := f.PutIfAbsent(ctx, key, content)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return f.write(key, func(dir *pathsafe.Dir, name string) error {
+		temporary := unfinished + uuid.NewString()
+		if err := f.publish(dir, temporary, content); err != nil {
+			return err
+		}
+		err := dir.RenameExchange(temporary, dir, name)
+		return errors.Join(err, dir.Unlink(temporary), dir.Sync())
+	})
+}
+
+func (f *files) Delete(_ context.Context, key string) error {
+	err := f.at(key, false, func(dir *pathsafe.Dir, name string) error {
+		err := dir.Unlink(name)
+		return errors.Join(err, dir.Sync())
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+func (f *files) write(key string, do func(dir *pathsafe.Dir, name string) error) error {
+	return f.at(key, true, do)
+}
+
+// at calls do with the directory of a key and the name in it. The directories on the way are made,
+// durably, if make is set.
+func (f *files) at(key string, make bool, do func(dir *pathsafe.Dir, name string) error) error {
+	if _, err := pathsafe.Parse(key); err != nil {
+		return err
+	}
+	dir, err := pathsafe.OpenOwn(f.path)
+	if err != nil {
+		return f.noRoot(err)
+	}
+	defer func() { dir.Close() }()
+	parents := strings.Split(path.Dir(key), "/")
+	if path.Dir(key) == "." {
+		parents = nil
+	}
+	for _, name := range parents {
+		sub, err := dir.OpenDir(name)
+		if errors.Is(err, fs.ErrNotExist) && make {
+			if err = dir.Mkdir(name, 0o777); err == nil || errors.Is(err, fs.ErrExist) {
+				if err = dir.Sync(); err == nil {
+					sub, err = dir.OpenDir(name)
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		dir.Close()
+		dir = sub
+	}
+	return do(dir, path.Base(key))
+}
+
+func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		err := f.walk(ctx, prefix, func(o Object) bool { return yield(o, nil) })
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Object{}, err)
+		}
+	}
+}
+
+var errEnough = errors.New("no more objects are needed")
+
+func (f *files) walk(ctx context.Context, prefix string, found func(Object) bool) error {
+	root, err := f.root()
+	if err != nil {
+		return f.noRoot(err)
+	}
+	defer root.Close()
+	p, err := pathsafe.Parse(strings.TrimSuffix(prefix, "/"))
+	if err != nil {
+		return err
+	}
+	dir, err := root.OpenParent(p, len(p.Components()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = dir.Walk(ctx, func(rel string, st pathsafe.Stat) error {
+		if !st.Mode.IsRegular() || strings.HasPrefix(path.Base(rel), ".") {
+			return nil
+		}
+		if !found(Object{prefix + rel, st.Size, st.ModTime}) {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) || machine.IsDisturbed(err) {
+		return Passing(errors.New("an object was removed during the listing"))
+	}
+	return err
+}

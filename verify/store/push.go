@@ -1,0 +1,489 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
+)
+
+const (
+	// packTarget is how large packs are. A file of up to an eighth of it is in one pack.
+	packTarget = 32 << 20
+	// uploads is how many packs are uploaded at once; each is in memory.
+	uploads = 3
+	// rounds is how often the bytes of removed packs are uploaded again before the push gives up.
+	rounds = 4
+)
+
+// A Watch has the callbacks for progress. The zero Watch reports nothing.
+type Watch struct {
+	Begin func(files int, bytes int64) // before the outputs are transferred
+	Moved func(bytes int64)            // by one goroutine at a time
+}
+
+func (w Watch) oneAtATime() Watch {
+	if w.Moved == nil {
+		w.Moved = func(int64) {}
+		return w
+	}
+	var mu sync.Mutex
+	moved := w.Moved
+	w.Moved = func(n int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		moved(n)
+	}
+	return w
+}
+
+// Pushed is what a push did.
+type Pushed struct {
+	Address string // STORE@BUNDLE_ROOT
+	Files   int    // the outputs of the run, and their bytes
+	Bytes   int64
+	Packs   int // what was uploaded of them: the rest was in the store
+	Sent    int64
+	Existed bool // the run was there already, exactly as it is now
+}
+
+// Push writes a bundle to the store. It must have been verified with [verify.Watch].Reread set. A push
+// that was interrupted continues where it was if it is started again with the same record.
+func (s *Store) Push(ctx context.Context, b *verify.Bundle, record *Record, watch Watch) (Pushed, error) {
+	if err := checkRunID(b.RunID()); err != nil {
+		return Pushed{}, err
+	}
+	if b.Len() > maxFiles {
+		return Pushed{}, fmt.Errorf("the run has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)
+	}
+	p := &push{Store: s, bundle: b, record: record, watch: watch.oneAtATime()}
+	for o := range b.Outputs() {
+		p.done.Bytes += o.Size()
+	}
+	p.done.Address, p.done.Files = s.address+"@"+b.Root(), b.Len()
+	if watch.Begin != nil {
+		watch.Begin(p.done.Files, p.done.Bytes)
+	}
+	for range rounds {
+		at, err := p.contents(ctx)
+		if err != nil {
+			return Pushed{}, err
+		}
+		if err := p.publish(ctx, at); err != nil {
+			return Pushed{}, err
+		}
+		lost, err := p.unsafe(ctx, at.packs)
+		if err != nil {
+			return Pushed{}, err
+		}
+		if len(lost) == 0 {
+			return p.done, nil
+		}
+		p.done.Existed = false
+	}
+	return Pushed{}, &FaultError{s.address, "", "push", errors.New("packs are removed as soon as they are there; is \"spectrum store gc\" running with a grace period that is too short")}
+}
+
+// push is one call of Push.
+type push struct {
+	*Store
+	bundle *verify.Bundle
+	record *Record
+	watch  Watch
+	marked map[id]Object // by a collection, when the marks were read last
+	done   Pushed
+}
+
+// unsafe returns those of some packs that a run must not rely on: they are missing, or a collection
+// has marked them. The marks are read first: a collection removes the mark of a pack after the pack,
+// so one without a mark that is still there will stay.
+func (p *push) unsafe(ctx context.Context, packs []pack) ([]id, error) {
+	var err error
+	if p.marked, err = p.marks(ctx); err != nil {
+		return nil, err
+	}
+	bad := make([]bool, len(packs))
+	err = inorder.Each(ctx, workers, len(packs), func() struct{} { return struct{}{} }, func(_ struct{}, i int) error {
+		_, isMarked := p.marked[packs[i].id]
+		if isMarked {
+			bad[i] = true
+			return nil
+		}
+		o, err := p.stat(ctx, packs[i].id.key())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		bad[i] = err != nil || o.Size != int64(packs[i].size)
+		return nil
+	})
+	var lost []id
+	for i := range packs {
+		if bad[i] {
+			lost = append(lost, packs[i].id)
+		}
+	}
+	return lost, err
+}
+
+// marks are the packs that a collection has marked, and when.
+func (s *Store) marks(ctx context.Context) (map[id]Object, error) {
+	listed, err := s.list(ctx, marksPrefix)
+	marks := make(map[id]Object, len(listed))
+	for _, o := range listed {
+		if of, ok := parseID(o.Key[len(marksPrefix):]); ok {
+			marks[of] = o
+		}
+	}
+	return marks, err
+}
+
+// contents uploads what is not in the store, and returns the plan of the run.
+func (p *push) contents(ctx context.Context) (*plan, error) {
+	usable, err := p.usable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k := newPacker(ctx, p)
+	defer k.stop()
+	of := map[int]int{} // by the index of a pack in the record
+	for o := range p.bundle.Outputs() {
+		if k.place(o, usable, of) {
+			p.watch.Moved(o.Size())
+			continue
+		}
+		if err := k.add(o); err != nil {
+			return nil, cmp.Or(k.failure(), err)
+		}
+	}
+	if err := k.finish(); err != nil {
+		return nil, err
+	}
+	k.plan.runID = p.bundle.RunID()
+	return k.plan, k.checkLimits()
+}
+
+func (k *packer) checkLimits() error {
+	if len(k.plan.packs) > maxPacks || len(k.plan.extents) > maxExtents {
+		return errors.New("the run is too large for a store")
+	}
+	return nil
+}
+
+// usable finds the packs of the record with contents of this run that can be relied on, by their index
+// in it.
+func (p *push) usable(ctx context.Context) ([]bool, error) {
+	wanted := make([]bool, len(p.record.packs))
+	for o := range p.bundle.Outputs() {
+		for _, e := range p.record.find(id(o.Digest())) {
+			wanted[e.pack] = true
+		}
+	}
+	var packs []pack
+	for i, is := range wanted {
+		if is {
+			packs = append(packs, p.record.packs[i])
+		}
+	}
+	lost, err := p.unsafe(ctx, packs)
+	for _, one := range lost {
+		wanted[p.record.known[one]] = false
+	}
+	return wanted, err
+}
+
+// publish writes the run, which makes it visible.
+func (p *push) publish(ctx context.Context, at *plan) error {
+	artifacts := map[string]verify.Artifact{}
+	for a := range p.bundle.Artifacts() {
+		artifacts[a.Name()] = a
+	}
+	raw, err := writeRun(func(name string) ([]byte, error) {
+		switch name {
+		case mapFile:
+			return at.appendMap(nil), nil
+		case bundle.ChangesFile, blocksFile:
+			return p.bundle.Metadata(name)
+		}
+		return readArtifact(artifacts[name])
+	})
+	if err != nil {
+		return err
+	}
+	key := runsPrefix + p.bundle.Root()
+	err = p.putIfAbsent(ctx, key, raw)
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if p.isThere(ctx, key, raw) {
+		p.done.Existed = true
+		return nil
+	}
+	return p.put(ctx, key, raw)
+}
+
+func readArtifact(a verify.Artifact) ([]byte, error) {
+	source, err := a.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	raw := make([]byte, a.Size())
+	if n, err := source.ReadAt(raw, 0); n < len(raw) {
+		return nil, fmt.Errorf("%s: %w", a.Name(), err)
+	}
+	return raw, nil
+}
+
+// A packer puts the contents of outputs into packs and uploads them.
+type packer struct {
+	*push
+	ctx    context.Context // of one push: the packer ends with it
+	cancel context.CancelCauseFunc
+	plan   *plan
+	placed map[id]int // the output with a content, by its digest
+	buf    []byte     // of the pack that is filled
+	index  int        // of that pack in the plan; -1 for none
+
+	free    chan []byte // buffers for packs
+	group   sync.WaitGroup
+	mu      sync.Mutex // guards the plan, the record, and what follows
+	err     error
+	sent    map[int]bool // the packs of the plan that are uploaded
+	waiting []waiting    // outputs whose content is not recorded yet, in order
+}
+
+// waiting is an output that is not recorded yet.
+type waiting struct {
+	output int
+	digest id
+}
+
+func newPacker(ctx context.Context, p *push) *packer {
+	k := &packer{push: p, plan: &plan{}, placed: map[id]int{}, index: -1, free: make(chan []byte, uploads), sent: map[int]bool{}}
+	k.ctx, k.cancel = context.WithCancelCause(ctx)
+	for range uploads {
+		k.free <- nil
+	}
+	return k
+}
+
+// stop ends the uploads that are under way.
+func (k *packer) stop() {
+	k.cancel(nil)
+	k.group.Wait()
+}
+
+// place places an output whose content needs no upload: it is empty, or that of an output before it, or
+// in packs of the record that can be relied on. of has the index in the plan of a pack of the record.
+func (k *packer) place(o verify.Output, usable []bool, of map[int]int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	digest := id(o.Digest())
+	if o.Size() == 0 {
+		k.plan.add(nil)
+		return true
+	}
+	if at, ok := k.placed[digest]; ok {
+		k.plan.add(k.plan.of(at))
+		return true
+	}
+	k.placed[digest] = len(k.plan.ends)
+	extents := slices.Clone(k.record.find(digest))
+	if len(extents) == 0 || slices.ContainsFunc(extents, func(e extent) bool { return !usable[e.pack] }) {
+		return false
+	}
+	for i := range extents {
+		in := int(extents[i].pack)
+		at, ok := of[in]
+		if !ok {
+			at = len(k.plan.packs)
+			k.plan.packs = append(k.plan.packs, k.record.packs[in])
+			of[in] = at
+		}
+		extents[i].pack = uint32(at)
+	}
+	k.plan.add(extents)
+	return true
+}
+
+// add puts a content into packs.
+func (k *packer) add(o verify.Output) error {
+	source, err := o.Open(nil)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	var extents []extent
+	for off := int64(0); off < o.Size(); {
+		if err := k.room(o.Size() - off); err != nil {
+			return err
+		}
+		n := min(o.Size()-off, int64(k.target-len(k.buf)))
+		at := len(k.buf)
+		k.buf = slices.Grow(k.buf, int(n))[:at+int(n)]
+		if got, err := source.ReadAt(k.buf[at:], off); int64(got) < n {
+			return fmt.Errorf("output %q: %w", o.Path().String(), cmp.Or(err, io.ErrUnexpectedEOF))
+		}
+		extents = append(extents, extent{uint32(k.index), uint32(at), uint32(n)})
+		off += n
+	}
+	k.mu.Lock()
+	k.waiting = append(k.waiting, waiting{len(k.plan.ends), id(o.Digest())})
+	k.plan.add(extents)
+	k.mu.Unlock()
+	k.watch.Moved(o.Size())
+	return nil
+}
+
+// room begins another pack unless there is room for the rest of a file in this one, or for a part of a
+// large file.
+func (k *packer) room(rest int64) error {
+	left := int64(k.target - len(k.buf))
+	if k.index >= 0 && left > 0 && (rest <= left || rest > int64(k.target/8)) {
+		return nil
+	}
+	if err := k.seal(); err != nil {
+		return err
+	}
+	select {
+	case k.buf = <-k.free:
+	case <-k.ctx.Done():
+		return context.Cause(k.ctx)
+	}
+	k.buf = k.buf[:0]
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.index = len(k.plan.packs)
+	k.plan.packs = append(k.plan.packs, pack{})
+	return nil
+}
+
+// seal uploads the pack that was filled.
+func (k *packer) seal() error {
+	if k.index < 0 {
+		return nil
+	}
+	content, index := k.buf, k.index
+	k.buf, k.index = nil, -1
+	k.group.Go(func() {
+		stored, err := k.upload(k.ctx, content)
+		if err == nil {
+			err = k.uploaded(index, stored)
+		}
+		if err != nil {
+			k.fail(err)
+		}
+		k.free <- content
+	})
+	return k.failure()
+}
+
+func (k *packer) fail(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.err == nil {
+		k.err = err
+	}
+	k.cancel(err)
+}
+
+func (k *packer) failure() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
+// finish waits until everything is uploaded.
+func (k *packer) finish() error {
+	err := k.seal()
+	k.group.Wait()
+	return cmp.Or(k.failure(), err)
+}
+
+// uploaded records a pack, and the contents all of whose packs are uploaded.
+func (k *packer) uploaded(index int, stored pack) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.plan.packs[index] = stored
+	k.sent[index] = true
+	if err := k.record.pushedPack(stored); err != nil {
+		return err
+	}
+	left := k.waiting[:0]
+	for _, w := range k.waiting {
+		extents := slices.Clone(k.plan.of(w.output))
+		if slices.ContainsFunc(extents, func(e extent) bool { return !k.sent[int(e.pack)] }) {
+			left = append(left, w)
+			continue
+		}
+		for i := range extents {
+			extents[i].pack = uint32(k.record.known[k.plan.packs[extents[i].pack].id])
+		}
+		if err := k.record.pushedContent(w.digest, extents); err != nil {
+			return err
+		}
+	}
+	k.waiting = left
+	return k.record.out.Flush()
+}
+
+// upload puts a pack into the store. A pack of this name that is there is not believed: it is one that
+// this user uploaded, or it is read and compared. Where it cannot be relied on, some bytes at the end
+// give the pack another name.
+func (k *packer) upload(ctx context.Context, content []byte) (pack, error) {
+	p := packOf(content)
+	if _, isMarked := k.marked[p.id]; isMarked {
+		return k.send(ctx, salted(content))
+	}
+	k.mu.Lock()
+	_, isOurs := k.record.known[p.id]
+	k.mu.Unlock()
+	if isOurs {
+		o, err := k.stat(ctx, p.id.key())
+		if err == nil && o.Size == int64(p.size) {
+			return p, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return p, err
+		}
+	}
+	p, err := k.send(ctx, content)
+	if !errors.Is(err, fs.ErrExist) {
+		return p, err
+	}
+	if k.isThere(ctx, p.id.key(), content) {
+		return p, nil
+	}
+	return k.send(ctx, salted(content))
+}
+
+// send uploads a pack, unless there is one of its name.
+func (k *packer) send(ctx context.Context, content []byte) (pack, error) {
+	p := packOf(content)
+	if err := k.putIfAbsent(ctx, p.id.key(), content); err != nil {
+		return p, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.done.Packs++
+	k.done.Sent += int64(len(content))
+	return p, nil
+}
+
+func packOf(content []byte) pack { return pack{sha256.Sum256(content), uint32(len(content))} }
+
+func salted(content []byte) []byte {
+	var salt [16]byte
+	rand.Read(salt[:])
+	return slices.Concat(content, salt[:])
+}
