@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spf13/cobra"
@@ -135,12 +137,19 @@ func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, 
 	if l.files, _, err = withFacts(l.files); err != nil {
 		return nil, err
 	}
+	d, err := a.printDiffOf(cmd, opts, l, root, rootPath)
+	l.sayChecked()
+	return d, err
+}
+
+// printDiffOf is printDiff of a candidate and a restore root that are open.
+func (a *app) printDiffOf(cmd *cobra.Command, opts diffOptions, l *look, root *pathsafe.Dir, rootPath string) (*rootDiff, error) {
 	origin := l.candidate.origin
 	origin.RestoreRoot = rootPath
 	d := &rootDiff{previews: a.commandLine(previewWords(origin, preview.Requested{})...), plan: l.scene, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
 	bar := a.newBar("comparing")
 	bar.begin("comparing", len(l.files)+len(l.scene.Removes()), unknown)
-	err = l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })
+	err := l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })
 	bar.done()
 	if err != nil {
 		return nil, err
@@ -150,16 +159,22 @@ func (a *app) printDiff(cmd *cobra.Command, opts diffOptions, runDirs []string, 
 			return l.whileReading(cmd.Context(), func() error { return d.print(cmd.Context(), w) })
 		})
 	}
-	l.sayChecked()
 	return d, unlessGone(err)
 }
 
-// showDiff shows on stderr, or in a pager on a terminal, the lines that a restore would change.
-func (a *app) showDiff(cmd *cobra.Command, paged paged, o preview.Origin) error {
+// showDiff shows on stderr, or in a pager on a terminal, the lines that a restore would change. It
+// reads the candidate that the preview is of: another one may be at its path by now.
+func (a *app) showDiff(cmd *cobra.Command, paged paged, made *proposal) error {
 	over := *a
-	over.stdout, over.projectRoot = a.stderr, o.ProjectRoot
+	over.stdout = a.stderr
 	paged.asText = true
-	_, err := over.printDiff(cmd, diffOptions{chain: o.Chain, paged: paged}, o.RunDirs, o.RestoreRoot)
+	root, plan := made.restore.Root(), made.restore.Plan()
+	rootPath, err := root.RealPath()
+	if err != nil {
+		return err
+	}
+	l := &look{app: &over, candidate: made.candidate, scene: view.SceneOf(plan), files: slices.SortedFunc(view.Files(plan), byPath)}
+	_, err = over.printDiffOf(cmd, diffOptions{paged: paged}, l, root, rootPath)
 	return err
 }
 

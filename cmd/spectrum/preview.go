@@ -207,7 +207,7 @@ func (a *app) showPreview(cmd *cobra.Command, state *statedir.Dir, opts previewO
 	}
 	defer made.close()
 	if opts.diff {
-		if err := a.showDiff(cmd, opts.paged, made.candidate.origin); err != nil {
+		if err := a.showDiff(cmd, opts.paged, &made); err != nil {
 			return shownPreview{}, err
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -514,14 +515,44 @@ func TestReviewPagerFails(t *testing.T) {
 	}
 }
 
-// TestReviewPasted: keys that arrive all at once approve nothing, since nobody has read what they
-// approve.
+// TestReviewPasted: keys that arrive all at once approve nothing, since the operator has not read
+// what they approve; not even with much between them that is no key.
 func TestReviewPasted(t *testing.T) {
+	t.Parallel()
+	for name, filler := range map[string]string{
+		"nothing": "", "focus": strings.Repeat("\x1b[I", 1000), "a terminal's answers": strings.Repeat("\x1b[?1;2c", 1000),
+		"no UTF-8": strings.Repeat("\xff", 4000), "mouse": strings.Repeat("\x1b[<35;1;1M", 30000), "a paste that ends": "\x1b[201~" + strings.Repeat("\x1b[O", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startReview(t, 80, 24, nil, "--replace")
+			r.Await(t, "to decide: C-001")
+			r.Type(t, "cEA"+filler+"Approved\r")
+			r.Await(t, "type Approved")
+			r.Type(t, "\x03")
+			r.ends(statusInterrupted, "nothing was written")
+		})
+	}
+}
+
+// TestReviewOfAnotherTarget: where another file is at a target than the preview has found, its lines
+// are not shown: they are not those that a commit changes.
+func TestReviewOfAnotherTarget(t *testing.T) {
 	t.Parallel()
 	r := startReview(t, 80, 24, nil, "--replace")
 	r.Await(t, "to decide: C-001")
-	r.Type(t, "cEAApproved\r")
-	r.Await(t, "type Approved")
-	r.Type(t, "\x03")
-	r.ends(statusInterrupted, "nothing was written")
+	src := filepath.Join(r.root, "src")
+	if err := errors.Join(os.Rename(src, src+".kept"), os.Mkdir(src, 0o755), os.WriteFile(filepath.Join(src, "main.go"), []byte("package other\n"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	r.Type(t, "/main\r")
+	r.Await(t, "what is there has changed")
+	if strings.Contains(r.Raw(), "package other") {
+		t.Error("the lines of another file are shown")
+	}
+	if err := errors.Join(os.RemoveAll(src), os.Rename(src+".kept", src)); err != nil {
+		t.Fatal(err)
+	}
+	r.Type(t, "q")
+	r.ends(statusApproval)
 }

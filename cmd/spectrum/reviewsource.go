@@ -29,6 +29,7 @@ type reviewSource struct {
 	preview *preview.Preview
 	diff    rootDiff
 	files   []fusefs.File // by number of the item, from 1; of what is removed there is only the path
+	created []bool        // by number: nothing was there
 	made    *proposal
 
 	mu    sync.Mutex
@@ -37,11 +38,11 @@ type reviewSource struct {
 
 func newReviewSource(a *app, made *proposal, p *preview.Preview, items []report.Item) *reviewSource {
 	root := made.restore.Root()
-	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{plan: view.SceneOf(made.restore.Plan()), root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1)}
+	s := &reviewSource{app: a, preview: p, made: made, diff: rootDiff{plan: view.SceneOf(made.restore.Plan()), root: root, rootPath: root.Name()}, files: make([]fusefs.File, len(items)+1), created: make([]bool, len(items)+1)}
 	numbers := make(map[string]int, len(items))
 	for _, i := range items {
 		numbers[i.Path] = i.Number
-		s.files[i.Number].Path = i.Path
+		s.files[i.Number].Path, s.created[i.Number] = i.Path, i.Fate == report.Created
 	}
 	for f := range view.Files(made.restore.Plan()) {
 		if n, is := numbers[f.Path]; is { // else it is a result artifact
@@ -75,13 +76,13 @@ func (s *reviewSource) end() {
 // Changes returns what "spectrum diff -u" prints of an item, without the comments.
 func (s *reviewSource) Changes(ctx context.Context, number int) (text []byte, why string, err error) {
 	err = s.reading(ctx, func() (err error) {
-		text, why, err = s.changes(ctx, s.files[number])
+		text, why, err = s.changes(ctx, s.files[number], s.created[number])
 		return err
 	})
 	return text, why, err
 }
 
-func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, string, error) {
+func (s *reviewSource) changes(ctx context.Context, f fusefs.File, created bool) ([]byte, string, error) {
 	h := heldAgainst{File: f, removed: f.Source == nil}
 	var err error
 	if h.path, err = pathsafe.Parse(h.Path); err != nil {
@@ -98,6 +99,9 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, stri
 	if err := h.classify(s.diff.root); err != nil {
 		return nil, "", s.diff.unreadable(err)
 	}
+	if !s.isAsShown(&h, created) {
+		return nil, "what is there has changed since the preview was made: leave, and start the review again", nil
+	}
 	if h.removed && h.class == classCreate {
 		return nil, "it is to be removed, but no longer exists", nil
 	}
@@ -109,6 +113,15 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File) ([]byte, stri
 		return nil, h.line(), nil
 	}
 	return s.diff.patch(&h)
+}
+
+// isAsShown reports whether what was read at a target is what the preview has found there, if an
+// approval would write to it or relies on it.
+func (s *reviewSource) isAsShown(h *heldAgainst, created bool) bool {
+	if t := s.made.restore.Target(h.Path); t != nil {
+		return h.there.Refused == nil && h.there.Digest == t.Digest
+	}
+	return !created || h.class == classCreate
 }
 
 // Page shows the checked content of an item in the operator's pager.

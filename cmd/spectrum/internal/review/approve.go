@@ -126,18 +126,45 @@ func (m *Model) unread() {
 	m.coverTop, m.seenTo, m.seen, m.drawn, m.input = 0, 0, false, false, ""
 }
 
-// drawn is the message that the question, as it was waited for the n-th time, is on the screen.
+// drawn is the message that some time has passed since the question was waited for the n-th time.
 type drawn int
 
-// drawTime is more than it takes until a screen is drawn: it is every 60th of a second.
-const drawTime = 100 * time.Millisecond
+// drawTime is more than it takes until a screen is drawn: it is every 60th of a second. The reader
+// of the terminal holds an incomplete escape sequence back for half of it, so that nothing may
+// arrive in quietTimes in a row.
+const (
+	drawTime   = 100 * time.Millisecond
+	quietTimes = 4
+)
 
-// awaitDrawn waits until the screen was drawn and no key has arrived meanwhile. Earlier input was
-// typed, or pasted, before the question was visible, and is not an answer to it.
+// awaitDrawn waits until the screen was drawn and the terminal has sent nothing for a while: no
+// key, no report, no bytes that wait to be read. Earlier input was typed, or pasted, before the
+// question was visible, and is not an answer to it.
 func (m *Model) awaitDrawn() tea.Cmd {
 	m.asked++
+	m.quiet = 0
+	return m.awaitQuiet()
+}
+
+// awaitQuiet waits for the next drawn.
+func (m *Model) awaitQuiet() tea.Cmd {
 	n := drawn(m.asked)
 	return tea.Tick(drawTime, func(time.Time) tea.Msg { return n })
+}
+
+// wasQuiet takes a drawn. Only the last one of a row without input makes the question drawn.
+func (m *Model) wasQuiet(n drawn) tea.Cmd {
+	switch {
+	case m.drawn || !m.seen || int(n) != m.asked:
+		return nil
+	case m.config.Pending != nil && m.config.Pending():
+		return m.awaitDrawn()
+	}
+	if m.quiet++; m.quiet < quietTimes {
+		return m.awaitQuiet()
+	}
+	m.drawn = true
+	return nil
 }
 
 // read notes what of the question was on the screen: all of what is approved, and where, has to

@@ -28,8 +28,9 @@ func TestApprove(t *testing.T) {
 		}
 	}
 	s := decidedSitting(t, 80, 24).press("A")
-	s.send(tea.PasteMsg{Content: strings.Replace(wholeStatement, " only", "\r\nonly", 1)})
-	if s.press("enter"); s.given != wholeStatement {
+	s.send(tea.PasteMsg{Content: wholeStatement})
+	s.shows("a pasted text approves nothing")
+	if s.press("enter"); s.given != "" {
 		t.Errorf("pasted: %q", s.given)
 	}
 }
@@ -148,8 +149,31 @@ func TestTypedUnseen(t *testing.T) {
 	if s.send(last); s.drawn {
 		t.Error("the screen of another question counts")
 	}
-	s.send(s.held[len(s.held)-1])
+	for _, input := range []tea.Msg{tea.FocusMsg{}, tea.MouseMotionMsg{}, tea.PasteMsg{Content: "x"}, tea.KeyReleaseMsg{}, "what the reader does not know"} {
+		for range quietTimes - 1 {
+			s.send(s.held[len(s.held)-1])
+		}
+		before := len(s.held)
+		if s.send(input); s.drawn || len(s.held) == before {
+			t.Errorf("%T does not begin the wait anew", input)
+		}
+	}
+	pending := true
+	s.config.Pending = func() bool { return pending }
+	for range 2 * quietTimes {
+		s.send(s.held[len(s.held)-1])
+	}
+	if s.drawn {
+		t.Error("input waits to be read")
+	}
+	pending = false
+	for range quietTimes {
+		s.send(s.held[len(s.held)-1])
+	}
 	s.shows("type " + firstWord)
+	if s.send(tea.PasteMsg{Content: "Approved"}); s.input != "" {
+		t.Errorf("%q was pasted", s.input)
+	}
 	if s.enter("Approved").press("enter"); s.given != wholeStatement {
 		t.Errorf("%q", s.given)
 	}

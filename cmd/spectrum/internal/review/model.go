@@ -59,6 +59,7 @@ type Model struct {
 	seen   bool // all that an approval approves was on the screen
 	seenTo int  // how many lines of that were, from the first one on
 	asked  int  // how often it was waited until the question is drawn
+	quiet  int  // how often nothing has arrived since
 	drawn  bool // the question is on the screen of the terminal, to its end: what is typed now answers it
 	slips  int  // lines that were no statement
 
@@ -100,9 +101,15 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, cmd
 		}
 	case tea.PasteMsg:
-		m.typed(msg.Content)
+		if m.cover == approval {
+			m.message = "a pasted text approves nothing: type " + firstWord
+		} else {
+			m.typed(msg.Content)
+		}
 	case drawn:
-		m.drawn = m.drawn || m.seen && int(msg) == m.asked
+		if cmd := m.wasQuiet(msg); cmd != nil {
+			return m, cmd
+		}
 	case changed:
 		m.changes.arrived(msg)
 	case paged:
@@ -113,10 +120,19 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	}
 	wasSeen := m.seen
 	m.keepInSight()
-	if _, pressed := msg.(tea.KeyPressMsg); m.cover == approval && m.seen && !m.drawn && (pressed || !wasSeen) {
+	if m.cover == approval && m.seen && !m.drawn && (isInput(msg) || !wasSeen) {
 		return m, m.awaitDrawn()
 	}
 	return m, m.look()
+}
+
+// isInput reports whether a message is of the terminal, whatever it says, and not of this package.
+func isInput(msg tea.Msg) bool {
+	switch msg.(type) {
+	case drawn, changed, paged:
+		return false
+	}
+	return true
 }
 
 // compose composes the statement for the current choice.

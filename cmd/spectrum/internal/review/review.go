@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
+	"golang.org/x/sys/unix"
 )
 
 // A Source has what is shown of a preview beyond its overview.
@@ -30,6 +32,7 @@ type Config struct {
 	Recap    []string // further effects of an approval, in a few lines
 	Source   Source
 	Color    bool
+	Pending  func() bool // reports whether the terminal has input that was not read yet; nil: it is not known
 }
 
 // Result is how a review ended. The zero Result is that the operator left.
@@ -49,6 +52,12 @@ var ErrInterrupted = fmt.Errorf("the review was left: %w", context.Canceled)
 
 // Run shows a preview until the operator has approved something of it or leaves.
 func Run(ctx context.Context, in io.Reader, out io.Writer, c Config) (Result, error) {
+	if f, ok := in.(*os.File); ok && c.Pending == nil {
+		c.Pending = func() bool {
+			n, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCINQ)
+			return err == nil && n > 0
+		}
+	}
 	m := New(ctx, c)
 	last, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
 	if ended, ok := last.(*Model); ok {
