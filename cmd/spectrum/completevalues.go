@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
+	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spf13/cobra"
 )
@@ -157,27 +159,34 @@ func (a *app) pinnedValidators(cmd *cobra.Command, args []string, typed string) 
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
 
-// undecidedConflicts completes the conflicts that the previews of the restore root and of the run
-// directories on the command line, which are not used yet, have left to decide; after "=" the decisions.
+// undecidedConflicts completes the conflicts that the newest preview of the restore root and of the
+// run directories on the command line, which is not used yet, has left to decide; after "=" the
+// decisions.
 func (a *app) undecidedConflicts(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var pending []preview.Pending
+	a.withState(cmd, func(state *statedir.Dir) {
+		runs, root := a.namedOn(cmd, args)
+		pending = conflictsToDecide(state, runs, root)
+	})
 	var all []cobra.Completion
 	if id, _, found := strings.Cut(typed, "="); found {
-		for _, decision := range []string{"acknowledged", "rejected", "resolved", "replace", "keep"} {
-			if value := id + "=" + decision; strings.HasPrefix(value, typed) {
+		allowed := decisions
+		if n := slices.IndexFunc(pending, func(c preview.Pending) bool { return c.ID == id }); n >= 0 && !pending[n].Diverged {
+			allowed = statement.Verdicts()
+		}
+		for _, decision := range allowed {
+			if value := id + "=" + string(decision); strings.HasPrefix(value, typed) {
 				all = append(all, value)
 			}
 		}
 		return all, cobra.ShellCompDirectiveNoFileComp
 	}
-	a.withState(cmd, func(state *statedir.Dir) {
-		runs, root := a.namedOn(cmd, args)
-		for _, c := range conflictsToDecide(state, runs, root) {
-			if strings.HasPrefix(c, typed) {
-				all = append(all, c)
-			}
+	for _, c := range pending {
+		if strings.HasPrefix(c.ID+"=", typed) {
+			all = append(all, cobra.CompletionWithDesc(c.ID+"=", shellQuote(c.Path)))
 		}
-	})
-	return all, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	}
+	return all, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // namedOn returns the run directories and the restore root that are on a command line, as absolute
@@ -206,27 +215,20 @@ func (a *app) namedOn(cmd *cobra.Command, args []string) (runs []string, root st
 	return runs, root
 }
 
-// conflictsToDecide lists "ID=" of each conflict that is pending in an unused preview of these run
-// directories in a restore root, or in any for "", with what it is about.
-func conflictsToDecide(state *statedir.Dir, runs []string, root string) []cobra.Completion {
-	about := map[string]string{}
+// conflictsToDecide lists the pending conflicts of the newest unused preview of exactly these run
+// directories, or of any for none, in a restore root, or in any for "". The numbers of another
+// preview would name other conflicts.
+func conflictsToDecide(state *statedir.Dir, runs []string, root string) []preview.Pending {
+	kept, _ := state.Previews()
 	unused, _ := state.Unused()
-	for _, id := range unused {
-		record, err := loadRecord(state, id)
-		if err != nil || root != "" && root != filepath.Clean(record.Origin().RestoreRoot) {
+	for _, k := range kept {
+		record, err := loadRecord(state, k.ID)
+		if err != nil || !slices.Contains(unused, k.ID) || root != "" && root != filepath.Clean(record.Origin().RestoreRoot) {
 			continue
 		}
-		if slices.ContainsFunc(runs, func(run string) bool { return !slices.Contains(record.Origin().RunDirs, run) }) {
-			continue
-		}
-		for _, c := range record.Pending() {
-			about[c.ID] = shellQuote(c.Path)
+		if len(runs) == 0 || slices.Equal(slices.Sorted(slices.Values(runs)), slices.Sorted(slices.Values(record.Origin().RunDirs))) {
+			return record.Pending()
 		}
 	}
-	var all []cobra.Completion
-	for id, path := range about {
-		all = append(all, cobra.CompletionWithDesc(id+"=", path))
-	}
-	slices.Sort(all)
-	return all
+	return nil
 }

@@ -169,7 +169,7 @@ func vagueHints(e *action.VagueError) []string {
 // hints name the statement that the preview recommends.
 func (e *approvalRequired) hints() []string {
 	if e.recommended == "" {
-		return []string{"no file of this candidate can be restored as it is; section 10 of the preview has the reasons"}
+		return append(e.next, "the preview recommends no file; section 10 of its report has the reasons, and \"spectrum review\" lets you choose files that may hold secrets")
 	}
 	if e.next != nil {
 		return e.next

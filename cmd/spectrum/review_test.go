@@ -556,3 +556,16 @@ func TestReviewOfAnotherTarget(t *testing.T) {
 	r.Type(t, "q")
 	r.ends(statusApproval)
 }
+
+// TestReviewOnlySecret: where a possible secret is all that is proposed, it can be chosen by name.
+func TestReviewOnlySecret(t *testing.T) {
+	t.Parallel()
+	r := reviewOf(t, map[string]string{"a": "a", ".env": "S=1"}, 80, 24, nil, "--scope", "restricted_context")
+	r.Await(t, "IN PART", "[ ] A .env")
+	r.Type(t, "/.env\r ")
+	r.Await(t, "[x] A .env")
+	r.Type(t, "cEA")
+	r.Await(t, "Approved: restore items R-001 only.", "type Approved")
+	r.Type(t, "Approved\r")
+	r.ends(0, "restored 1 file")
+}

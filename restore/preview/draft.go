@@ -48,7 +48,7 @@ func (p *Preview) Draft(c Choice) Draft {
 	case len(p.held) > 0:
 		draft.Why = errors.New("the candidate is in quarantine: it cannot be approved until a person has released it")
 		return draft
-	case p.block.Approval.Statement == "" && (d.noRoomForResult() || len(d.exactSelection().restores) == 0):
+	case p.block.Approval.Statement == "" && (d.noRoomForResult() || !slices.ContainsFunc(d.in(proposed), func(i Item) bool { return i.IsFree() })):
 		draft.Why = errors.New(d.planText(d.recommendedSelection()))
 		return draft
 	case len(chosen.restores) == 0:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -100,21 +101,37 @@ type recorded struct {
 		Runs []Signed `json:"runs"`
 	} `json:"candidate"`
 	Conflicts []struct {
-		ID       string `json:"conflict_id"`
-		Path     string `json:"item"`
-		Decision string `json:"operator_decision"`
+		ID       string   `json:"conflict_id"`
+		Path     string   `json:"item"`
+		Items    []string `json:"restore_ids"`
+		Decision string   `json:"operator_decision"`
 	} `json:"conflicts"`
+	DoNotRestore []struct {
+		ID    string `json:"restore_id"`
+		Class Class  `json:"class"`
+	} `json:"do_not_restore_items"`
 }
 
-// Pending is a conflict that a preview has left to decide: its ID, and what it is about.
-type Pending struct{ ID, Path string }
+// Pending is a conflict that a preview has left to decide.
+type Pending struct {
+	ID, Path string // Path is what it is about
+	Diverged bool   // it is about a file that has diverged
+}
 
 // Pending returns the conflicts that are not decided, in the order of the register.
 func (r *Record) Pending() []Pending {
 	var open []Pending
-	for _, c := range r.shown().Conflicts {
+	b := r.shown()
+	var diverged []string
+	for _, i := range b.DoNotRestore {
+		if i.Class == Diverged {
+			diverged = append(diverged, i.ID)
+		}
+	}
+	for _, c := range b.Conflicts {
 		if c.Decision == Undecided {
-			open = append(open, Pending{c.ID, c.Path})
+			isDiverged := slices.ContainsFunc(c.Items, func(id string) bool { return slices.Contains(diverged, id) })
+			open = append(open, Pending{c.ID, c.Path, isDiverged})
 		}
 	}
 	return open

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
 // summary is what stands at the top of the page.
@@ -50,6 +51,8 @@ func (p *Report) verdict(free int) (state, text string) {
 		return "nothing", "Nothing can be restored as things stand. " + restore.ManifestName + " or " + restore.ReportName + " already exists."
 	case p.RemovesOnly:
 		return "nothing", "Nothing can be restored as things stand. A bundle needs a file beside its removals."
+	case p.Block.Approval.Statement == "" && p.onlyByName() > 0:
+		return "part", fmt.Sprintf("Only a statement that names %s, which may hold secrets, restores anything.", counted(p.onlyByName(), "proposed file"))
 	case p.Block.Approval.Statement == "":
 		return "nothing", "Nothing can be restored as things stand. Something is in the way of every proposed file."
 	case !p.Block.Approval.IsWhole():
@@ -60,6 +63,16 @@ func (p *Report) verdict(free int) (state, text string) {
 		return "part", fmt.Sprintf("%s of %s can be restored; %s %s diverged.", digits(int64(proposed)), counted(p.Block.Totals.Files, "file"), digits(int64(n)), has(n))
 	}
 	return "free", fmt.Sprintf("Nothing is in the way of %s.", counted(proposed, "proposed file"))
+}
+
+// onlyByName counts the proposed files that nothing is in the way of, and that a statement must name.
+func (p *Report) onlyByName() (n int) {
+	for i := range p.Block.Items {
+		if item := &p.Block.Items[i]; item.IsFree() && item.Scope == scope.RestrictedContext {
+			n++
+		}
+	}
+	return n
 }
 
 // has is the verb of so many things.

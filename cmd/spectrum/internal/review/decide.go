@@ -136,7 +136,11 @@ func (m *Model) choose() {
 	}
 	taken := m.draft.Taken
 	m.compose()
-	if !r.dir && any && !m.approved[can[0].Number] {
+	switch {
+	case r.dir || !any || m.approved[can[0].Number]:
+	case m.draft.Statement == "" && m.draft.Why != nil:
+		m.message = fmt.Sprintf("%s stays excluded: %v", can[0].ID, m.draft.Why)
+	default:
 		m.message = can[0].ID + " stays excluded: its conflict was rejected"
 	}
 	opened := func(n int) bool { return slices.Contains(m.draft.Open, n) }
