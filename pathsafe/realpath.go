@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,6 +40,12 @@ func (d *Dir) RealPath() (string, error) {
 	}
 	defer now.Close()
 	return path, d.wrap("path of", ".", sameDir(d, now))
+}
+
+// IsWithin reports whether one of two clean absolute paths is the other, or beneath it. It compares
+// texts: where links may be on the way, the caller resolves both first.
+func IsWithin(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // isScarce reports whether an error is a lack of resources, and not about the

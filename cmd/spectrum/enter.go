@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
@@ -102,9 +101,10 @@ func (a *app) tellNested(state *statedir.Dir, root string) {
 	paths, _ := state.RootPaths() // what cannot be read is not known
 	for _, other := range paths {
 		switch {
-		case strings.HasPrefix(root, strings.TrimSuffix(other, "/")+"/"):
+		case root == other:
+		case pathsafe.IsWithin(root, other):
 			a.tell("spectrum: this restore root is inside of another one, %s: what is restored there replaces what is here", shellQuote(other))
-		case strings.HasPrefix(other, strings.TrimSuffix(root, "/")+"/"):
+		case pathsafe.IsWithin(other, root):
 			a.tell("spectrum: another restore root is inside of this one, %s: what is restored here replaces what is there", shellQuote(other))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spf13/cobra"
@@ -97,7 +98,7 @@ func rootHere(state *statedir.Dir) (path string) {
 	}
 	all, _ := state.KnownRoots() // what cannot be read is not known
 	for _, r := range all {
-		if isWithin(here, r.Path) && len(r.Path) > len(path) {
+		if pathsafe.IsWithin(here, r.Path) && len(r.Path) > len(path) {
 			path = r.Path
 		}
 	}

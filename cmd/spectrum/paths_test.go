@@ -102,7 +102,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.openMaking: pathsafe.OpenOwn":                 "given: the nearest directory above a demo, from then on handles",
 	"cmd/spectrum.runsIn: pathsafe.OpenRoot":                    "the words of a hint",
 	"cmd/spectrum.nearPath: pathsafe.OpenRoot":                  "the words of a hint",
-	"cmd/spectrum.checkSealed: pathsafe.OpenRoot":               "record: a candidate that is named; only whether it is still the one that was sealed, and it is verified by another handle afterwards",
+	"verify/bundle.CheckSealed: pathsafe.OpenRoot":              "record: a candidate that is named; only whether it is still the one that was sealed, and it is verified by another handle afterwards",
 	"cmd/spectrum.app.printDiff: pathsafe.OpenRoot":             "given: the restore root, from then on a handle",
 	"cmd/spectrum.runKeygen: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"cmd/spectrum.Runs.openRuns: pathsafe.OpenRoot":             "given: the runs directory, from then on a handle",
