@@ -64,7 +64,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		}
 	}
 	e.Known = func(real, id string, dir pathsafe.Stat) (string, error) {
-		return a.knowRoot(state, real, id, e.DryRun, evidenceOf(e.Snapshots, id, dir))
+		return a.knowRoot(state, real, id, e.DryRun, statedir.EvidenceOf(id, dir, e.Snapshots))
 	}
 	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin {
 		return action.KinOf(knownRoots(state), name, real, dir)
@@ -181,7 +181,7 @@ func noRoot(state *statedir.Dir, root string, err error) error {
 		}
 		return refusedHint(err, fmt.Sprintf("it belongs to %s: run this as that user, or as root", machine.UserText(int(way.End.UID))))
 	}
-	if path := namedSo(state, action.RootPath(root)); path != "" {
+	if path := state.MovedRoot(action.RootPath(root)); path != "" {
 		return refusedHint(err, fmt.Sprintf("that is the name of the records of %[1]s, where the root was found last: run this again with %[1]s", shellQuote(path)))
 	}
 	if !isGone(state, root, err) {

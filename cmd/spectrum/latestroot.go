@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spf13/cobra"
@@ -88,7 +87,7 @@ func (a *app) latestRoot(state *statedir.Dir) (string, error) {
 
 // rootHere returns the path of the innermost known restore root that the working directory is in;
 // "" for none.
-func rootHere(state *statedir.Dir) (path string) {
+func rootHere(state *statedir.Dir) string {
 	here, err := os.Getwd()
 	if err == nil {
 		here, err = realPath(here)
@@ -96,13 +95,7 @@ func rootHere(state *statedir.Dir) (path string) {
 	if err != nil {
 		return ""
 	}
-	all, _ := state.KnownRoots() // what cannot be read is not known
-	for _, r := range all {
-		if pathsafe.IsWithin(here, r.Path) && len(r.Path) > len(path) {
-			path = r.Path
-		}
-	}
-	return path
+	return state.RootAround(here)
 }
 
 // newestCommit returns the savepoint of the newest active commit of the restore root.

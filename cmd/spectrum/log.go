@@ -145,7 +145,7 @@ func idNotRoot(state *statedir.Dir, word string) (string, error) {
 	if slices.ContainsFunc(all, func(c *audit.Action) bool { return isAction(c, word) }) {
 		return word, nil
 	}
-	if namedSo(state, root) != "" {
+	if state.MovedRoot(root) != "" {
 		return "", nil
 	}
 	return "", refusedHint(fmt.Errorf("%q is neither a restore root nor the ID of a commit, a rollback or a savepoint", word), "\"spectrum log\" lists all of them; \"spectrum status\" lists the restore roots")
