@@ -240,14 +240,14 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 	root := foreignOption(in.Real()) + shellQuote(in.Real())
 	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
 	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
-	before := takenBefore(state, commit)
+	before := action.TakenBefore(commit, logOf(state))
 	var hints []string
 	switch {
 	case unknown == nil && to.Snapshot != nil && (before == nil || before[to.Snapshot.ID()]):
 		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest]))
 	case unknown == nil && to.Snapshot != nil:
 		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, which was taken after the commit, and leaves that in place", root, to.Snapshot.ID()[:shortest]))
-		if h := newestOf(ctx, in.Snapshots(), all, before); h != nil {
+		if h := action.NewestWhole(ctx, in.Snapshots(), all, before); h != nil {
 			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to before it: that is the newest snapshot of all of it from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
 		}
 	case len(all) > 0:
@@ -256,39 +256,6 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 		hints = known(noneLeft(in))
 	}
 	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hints[0], hints: hints[1:]}
-}
-
-// takenBefore returns the IDs of the snapshots that the audit log has from before a commit; nil where
-// it does not have the commit.
-func takenBefore(state *statedir.Dir, commit string) map[string]bool {
-	ids, hasBegun := map[string]bool{}, false
-	_, _ = readLog(state, func(e audit.Entry) error { // of a damaged log, the entries before the damage
-		hasBegun = hasBegun || e.Kind == audit.CommitBegin && e.Action == commit
-		ids[e.Snapshot] = ids[e.Snapshot] || !hasBegun
-		return nil
-	})
-	if !hasBegun {
-		return nil
-	}
-	return ids
-}
-
-// newestOf returns the newest of the snapshots of a whole root among these that verifies; nil for
-// none.
-func newestOf(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
-	for _, h := range slices.Backward(all) {
-		if !h.Whole || h.Unread > 0 || !among[h.ID] {
-			continue
-		}
-		found, err := store.Find(h.ID)
-		if err != nil {
-			continue
-		}
-		if damaged, err := store.Verify(ctx, found); err == nil && len(damaged) == 0 {
-			return &h
-		}
-	}
-	return nil
 }
 
 // noneLeft returns the next step for a root without snapshots.

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
@@ -69,6 +70,11 @@ func (sp Savepoint) Root() string { return sp.root }
 
 // Attempt is the id of the attempt that it was prepared for, a UUID.
 func (sp Savepoint) Attempt() string { return sp.record.Attempt }
+
+// IsNamed reports whether this is its ID or that of its attempt, or the first digits of one.
+func (sp Savepoint) IsNamed(id string) bool {
+	return hexdigits.Begins(sp.Attempt(), id) || hexdigits.Begins(sp.id, id)
+}
 
 // Created is when it was prepared, as it was signed.
 func (sp Savepoint) Created() time.Time { return sp.created }
