@@ -253,7 +253,7 @@ func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, 
 	}
 	path := foreignOption(root) + shellQuote(root)
 	switch {
-	case len(lostOf(flaws)) > 0:
+	case len(statecheck.LostOf(flaws)) > 0:
 		hints = append(hints, fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss, against a statement, and logs it", path))
 	case isBarred:
 		hints = append(hints, acknowledgeHint(path))
