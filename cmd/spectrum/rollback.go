@@ -33,6 +33,24 @@ type rollbackOptions struct {
 	wait      time.Duration
 }
 
+// checkArgs requires one argument, which is a commit or, in an emergency, a restore root; that has a
+// flag, too.
+func (o *rollbackOptions) checkArgs(cmd *cobra.Command, app *app, args []string) error {
+	if o.emergency && app.latestOf != "" {
+		return exactly(0)(cmd, args)
+	}
+	err := exactly(1)(cmd, args)
+	var use *usageError
+	if errors.As(err, &use) && len(args) == 0 {
+		use.next = "\"spectrum rollback latest\" undoes the newest commit; " + strings.Replace(findsCommits, "the ID", "the ID of another", 1)
+		if o.emergency {
+			use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
+			app.askRoot(use, allRoots, "rollback", "--emergency")
+		}
+	}
+	return err
+}
+
 func newRollback(app *app) *cobra.Command {
 	var opts rollbackOptions
 	cmd := &cobra.Command{
@@ -65,21 +83,7 @@ A rollback makes earlier previews and approvals of the root void, and detaches
 views that show what it undid. If a valid rollback cannot begin or fails, the root
 is halted: preview, commit and prune reject it until a rollback succeeds or
 "spectrum recover" ends the halt. Ways back are never halted.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if opts.emergency && app.latestOf != "" {
-				return exactly(0)(cmd, args)
-			}
-			err := exactly(1)(cmd, args)
-			var use *usageError
-			if errors.As(err, &use) && len(args) == 0 {
-				use.next = "\"spectrum rollback latest\" undoes the newest commit; " + strings.Replace(findsCommits, "the ID", "the ID of another", 1)
-				if opts.emergency {
-					use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
-					app.askRoot(use, allRoots, "rollback", "--emergency")
-				}
-			}
-			return err
-		},
+		Args: func(cmd *cobra.Command, args []string) error { return opts.checkArgs(cmd, app, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.emergency && opts.later {
 				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")

@@ -301,23 +301,28 @@ func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotCo
 		if len(damaged) == 0 {
 			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
 		}
-		aside := make([]string, 0, len(damaged))
-		hint := "check which users can write there"
-		for _, d := range damaged {
-			if d.Part != "" {
-				hint = statecheck.PartRemedy(d)
-			}
-			aside = append(aside, statecheck.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
-		}
 		if !s.json && len(lines) > 0 {
 			if err := s.text(strings.Join(lines, "\n")); err != nil {
 				return err
 			}
 		}
-		return &codedError{
-			code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": records}, err: damaged[0],
-			hint: hint + "; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
+		return s.listedDamage(damaged, records)
+	}
+}
+
+// listedDamage is the error of a list of snapshots beside which some are damaged.
+func (s *snapshotCommand) listedDamage(damaged []*snapshot.DamageError, listed []any) error {
+	aside := make([]string, 0, len(damaged))
+	hint := "check which users can write there"
+	for _, d := range damaged {
+		if d.Part != "" {
+			hint = statecheck.PartRemedy(d)
 		}
+		aside = append(aside, statecheck.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
+	}
+	return &codedError{
+		code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": listed}, err: damaged[0],
+		hint: hint + "; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
 	}
 }
 
