@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -113,11 +112,7 @@ func (a *app) knownHere() string {
 }
 
 func runRecover(ctx context.Context, app *app, opts recoverOptions, path string) error {
-	root, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	state, err := app.openStateApart(root)
+	root, state, err := app.openStateOf(path)
 	if err != nil {
 		return err
 	}

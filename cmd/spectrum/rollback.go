@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -279,11 +278,7 @@ func laterCommits(err error, later *action.LaterError, from string) error {
 // rollBackRoot resolves unfinished attempts in a root and restores its newest whole snapshot that
 // verifies.
 func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
-	root, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	state, err := a.openStateApart(root)
+	root, state, err := a.openStateOf(path)
 	if err != nil {
 		return err
 	}

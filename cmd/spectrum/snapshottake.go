@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -61,11 +60,7 @@ because hashing the zeros would take hours, and names the file.`,
 
 // takeSnapshot takes a snapshot of a whole root under its lock, so that no commit runs.
 func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) error {
-	root, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	state, err := a.openStateApart(root)
+	root, state, err := a.openStateOf(path)
 	if err != nil {
 		return err
 	}

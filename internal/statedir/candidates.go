@@ -1,14 +1,10 @@
 package statedir
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,21 +53,13 @@ func (d *Dir) KeepCandidate(c SealedCandidate) error {
 // Candidates returns the candidates that were sealed, the newest first, each run directory once.
 // A line that cannot be read is none.
 func (d *Dir) Candidates() ([]SealedCandidate, error) {
-	f, st, err := d.root.Open(CandidatesLog)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	lines, err := d.readLines(CandidatesLog, candidatesRead)
 	if err != nil {
-		return nil, d.part(CandidatesLog, err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.NewSectionReader(f, max(0, st.Size-candidatesRead), candidatesRead))
-	if err != nil {
-		return nil, d.part(CandidatesLog, err)
+		return nil, err
 	}
 	var all []SealedCandidate
 	seen := map[string]bool{}
-	for _, text := range slices.Backward(bytes.Split(raw, []byte("\n"))) {
+	for _, text := range slices.Backward(lines) {
 		var line candidateLine
 		if json.Unmarshal(text, &line) != nil || line.Sum != line.line().Sum || seen[string(line.RunDir)] {
 			continue

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"unicode/utf8"
@@ -43,21 +45,12 @@ func (r KnownRoot) line() rootLine {
 // readRoots returns the last line of each history, the newest first. A line that cannot be
 // read is none: then the path decides.
 func (d *Dir) readRoots() ([]KnownRoot, error) {
-	f, st, err := d.root.Open(RootsLog)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	lines, err := d.readLines(RootsLog, math.MaxInt64)
 	if err != nil {
-		return nil, d.part(RootsLog, err)
-	}
-	defer f.Close()
-	raw := bytes.NewBuffer(make([]byte, 0, st.Size+bytes.MinRead)) // one read, however long it is
-	if _, err := raw.ReadFrom(f); err != nil {
-		return nil, d.part(RootsLog, err)
+		return nil, err
 	}
 	var all []KnownRoot
 	seen := map[string]bool{}
-	lines := bytes.Split(raw.Bytes(), []byte("\n"))
 	for _, line := range slices.Backward(lines) {
 		var r rootLine
 		if json.Unmarshal(line, &r) != nil || r != r.line() || seen[r.Known] {
@@ -310,6 +303,25 @@ func (d *Dir) keepRoot(r KnownRoot) error {
 		return err
 	}
 	return d.appendLine(f, r.line())
+}
+
+// readLines returns the lines of the end of a file of the state directory, at most so many bytes of it;
+// none if there is no such file.
+func (d *Dir) readLines(name string, most int64) ([][]byte, error) {
+	f, st, err := d.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.part(name, err)
+	}
+	defer f.Close()
+	begin := max(0, st.Size-most)
+	raw := bytes.NewBuffer(make([]byte, 0, st.Size-begin+bytes.MinRead)) // one read, however long it is
+	if _, err := raw.ReadFrom(io.NewSectionReader(f, begin, most)); err != nil {
+		return nil, d.part(name, err)
+	}
+	return bytes.Split(raw.Bytes(), []byte("\n")), nil
 }
 
 // appendLine writes a JSON value as a line to a file of the state directory, durably, and closes

@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -256,15 +255,7 @@ func (sp *Savepoint) check(key string, s slot) error {
 	return nil
 }
 
-// rootText is a path as JSON can hold it. An absolute path does not begin with a
-// quote, so that the two forms cannot be mistaken.
-func rootText(path string) string {
-	if utf8.ValidString(path) {
-		return path
-	}
-	return strconv.QuoteToASCII(path)
-}
-
+// parseRoot is the reverse of [canonjson.PathText].
 func parseRoot(text string) (string, error) {
 	path := text
 	if text != "" && text[0] == '"' {
@@ -273,7 +264,7 @@ func parseRoot(text string) (string, error) {
 			return "", errForm
 		}
 	}
-	if rootText(path) != text {
+	if canonjson.PathText(path) != text {
 		return "", errForm
 	}
 	return path, nil
