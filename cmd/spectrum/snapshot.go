@@ -209,8 +209,7 @@ func rootsOfSnapshots(all []snapshot.Header) []string {
 	return names
 }
 
-// beforeCommit returns the ID of the snapshot that was taken before the commit of this ID, or of
-// whose savepoint this is the ID; "" where there is none.
+// beforeCommit is [action.SnapshotOf] with the snapshots and the log of the state directory.
 func (s *snapshotCommand) beforeCommit(id string) (before, commit string, err error) {
 	if len(id) < least {
 		return "", "", nil
@@ -219,22 +218,9 @@ func (s *snapshotCommand) beforeCommit(id string) (before, commit string, err er
 	if err != nil {
 		return "", "", err
 	}
-	attempts := map[string]bool{}
-	if actions, _ := actionsOf(s.state, ""); len(actions) > 0 { // of a damaged log, the entries before the damage
-		for _, c := range actions {
-			if c.IsCommit() && strings.HasPrefix(c.Savepoint, id) {
-				attempts[c.ID] = true
-			}
-		}
-	}
-	for _, h := range all {
-		if h.Kind != snapshot.PreAction || h.Action == "" || !attempts[h.Action] && !strings.HasPrefix(h.Action, id) {
-			continue
-		}
-		if commit != "" && commit != h.Action {
-			return "", "", refusedHint(fmt.Errorf("%q is the beginning of several commits", id), findsCommits)
-		}
-		before, commit = h.ID, h.Action
+	before, commit, isSeveral := action.SnapshotOf(id, all, logOf(s.state))
+	if isSeveral {
+		return "", "", refusedHint(fmt.Errorf("%q is the beginning of several commits", id), findsCommits)
 	}
 	return before, commit, nil
 }

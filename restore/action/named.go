@@ -220,6 +220,29 @@ func SnapshotsFor(commit string, all []snapshot.Header, read ReadLog) (before st
 	return before, hasWhole
 }
 
+// SnapshotOf finds, among all snapshots, the one from before the action that an ID names, or the first
+// digits of one; a commit is named by its savepoint, too. It returns the IDs of both, "" for none; two
+// actions are several.
+func SnapshotOf(id string, all []snapshot.Header, read ReadLog) (before, of string, isSeveral bool) {
+	commits := map[string]bool{}
+	actions, _ := read.actions("")
+	for _, c := range actions {
+		if c.IsCommit() && hexdigits.Begins(c.Savepoint, id) {
+			commits[c.ID] = true
+		}
+	}
+	for _, h := range all {
+		if h.Kind != snapshot.PreAction || h.Action == "" || !commits[h.Action] && !hexdigits.Begins(h.Action, id) {
+			continue
+		}
+		if of != "" && of != h.Action {
+			return "", "", true
+		}
+		before, of = h.ID, h.Action
+	}
+	return before, of, false
+}
+
 // NewestWhole returns the newest snapshot of a whole root among these that verifies; nil for none.
 func NewestWhole(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
 	for _, h := range slices.Backward(all) {

@@ -170,6 +170,23 @@ func TestLatestCommit(t *testing.T) {
 	}
 }
 
+// TestSnapshotOf: the snapshot from before an action, by the ID of it or of its savepoint.
+func TestSnapshotOf(t *testing.T) {
+	read := logged(nil, audit.Event{Kind: audit.CommitBegin, Action: "aaaa-1"}, audit.Event{Kind: audit.CommitEnd, Action: "aaaa-1", Reason: "savepoint ffff1"})
+	before := func(id, action string) snapshot.Header {
+		return snapshot.Header{ID: id, Kind: snapshot.PreAction, Action: action}
+	}
+	all := []snapshot.Header{before("one", "aaaa-1"), before("two", "bbbb-1"), before("three", "bbbb-2"), {ID: "four", Kind: snapshot.Manual, Action: "cccc-1"}, before("none", "")}
+	for id, want := range map[string][2]string{"aaaa": {"one", "aaaa-1"}, "ffff": {"one", "aaaa-1"}, "bbbb-2": {"three", "bbbb-2"}, "bbb": {}, "cccc": {}, "": {}} {
+		if s, of, isSeveral := action.SnapshotOf(id, all, read); s != want[0] || of != want[1] || isSeveral {
+			t.Errorf("%q: %q of %q, %v", id, s, of, isSeveral)
+		}
+	}
+	if s, of, isSeveral := action.SnapshotOf("bbbb", all, read); s+of != "" || !isSeveral {
+		t.Errorf("of two: %q of %q, %v", s, of, isSeveral)
+	}
+}
+
 // TestSnapshotsFor: which snapshots are from before a commit, and what an emergency rollback would do.
 func TestSnapshotsFor(t *testing.T) {
 	var events []audit.Event
