@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/spectrumfs/spectrum/internal/scarce"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,7 +100,7 @@ func (c *handleCache) fill(h *handle) {
 	h.err = errors.New("open: panic") // for waiting callers, if open panics
 	defer close(h.ready)
 	content, err := c.open(h.place)
-	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+	if scarce.Descriptors(err) {
 		c.mu.Lock()
 		surplus := c.shrink(0)
 		c.mu.Unlock()

@@ -1,11 +1,10 @@
 package fusefs
 
 import (
-	"errors"
 	"log/slog"
 	"sync"
 
-	"golang.org/x/sys/unix"
+	"github.com/spectrumfs/spectrum/internal/scarce"
 )
 
 // maxFindings bounds what is remembered, and so what is logged: a source that
@@ -32,7 +31,7 @@ func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
 
 // report logs the failure and calls OnTamper, if it is a new one.
 func (f *findings) report(path string, err error) {
-	if isScarcity(err) {
+	if scarce.Is(err) { // and not a fault of the source
 		f.scarce.Do(func() { // it must not use up the findings
 			f.log.Warn("cannot read a source file: the reader gets an I/O error, and later readers may too", "path", path, "error", err)
 		})
@@ -49,11 +48,6 @@ func (f *findings) report(path string, err error) {
 	if f.onTamper != nil {
 		f.onTamper(path, err)
 	}
-}
-
-// isScarcity reports whether an error is a fault of this machine, and not of the source.
-func isScarcity(err error) bool {
-	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM)
 }
 
 // add reports whether the finding is new, and whether it is the last to be kept.

@@ -5,8 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
+	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/scarce"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,7 +32,7 @@ func (d *Dir) RealPath() (string, error) {
 		return "", d.wrap("path of", ".", ErrMoved)
 	}
 	now, err := OpenRoot(path)
-	if isScarce(err) {
+	if isOfMachine(err) {
 		return "", err
 	}
 	if err != nil {
@@ -41,12 +42,15 @@ func (d *Dir) RealPath() (string, error) {
 	return path, d.wrap("path of", ".", sameDir(d, now))
 }
 
-// isScarce reports whether an error is a lack of resources, and not about the
-// entry at a path.
-func isScarce(err error) bool {
-	scarce := func(e error) bool { return errors.Is(err, e) }
-	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO}, scarce)
+// IsWithin reports whether one of two clean absolute paths is the other, or beneath it. It compares
+// texts: where links may be on the way, the caller resolves both first.
+func IsWithin(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
+
+// isOfMachine reports whether an error is a fault of the machine, and not about the
+// entry at a path.
+func isOfMachine(err error) bool { return scarce.Is(err) || errors.Is(err, unix.EIO) }
 
 // Holds returns nil if name in d is the directory sub, and otherwise an error, [ErrMoved] if
 // another entry is there.

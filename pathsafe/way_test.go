@@ -348,3 +348,17 @@ func TestWayToMount(t *testing.T) {
 		t.Errorf("%+v, %v", way, err)
 	}
 }
+
+// TestIsWithin: a path is within itself and what it is beneath, and not within what only begins as it does.
+func TestIsWithin(t *testing.T) {
+	for _, test := range []struct {
+		path, dir string
+		want      bool
+	}{
+		{"/a", "/a", true}, {"/a/b", "/a", true}, {"/a/b", "/", true}, {"/", "/", true}, {"/ab", "/a", false}, {"/a", "/a/b", false}, {"/", "/a", false},
+	} {
+		if got := IsWithin(test.path, test.dir); got != test.want {
+			t.Errorf("%q in %q: %v", test.path, test.dir, got)
+		}
+	}
+}

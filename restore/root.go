@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // openRoot is step 1.2: the restore root, checked in the order of section
@@ -35,7 +36,7 @@ func rootFailure(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOTDIR) && exists(path):
 		return Fail(TargetNotDirectory, path, errors.New("the restore root is not a directory"))
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM), errors.Is(err, pathsafe.ErrNoProc):
+	case verify.IsMachineFault(err):
 		return Internal(Preflight, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOTCONN), errors.Is(err, syscall.EIO):
 		return Fail(TargetNotWritable, path, err)

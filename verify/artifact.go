@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/scarce"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -130,5 +130,5 @@ func (r *Run) forbiddenArtifact() error {
 // IsMachineFault reports whether an error is a fault of this machine and not of the input:
 // then there is no verdict.
 func IsMachineFault(err error) bool {
-	return machine.IsScarce(err) || errors.Is(err, pathsafe.ErrNoProc)
+	return scarce.Is(err) || errors.Is(err, pathsafe.ErrNoProc)
 }

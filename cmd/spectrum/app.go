@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
@@ -109,6 +110,15 @@ func (a *app) openStateApart(restoreRoot string) (*statedir.Dir, error) {
 		return nil, err
 	}
 	return a.openState()
+}
+
+// openStateOf is openStateApart for a restore root that was named; it returns its absolute path, too.
+func (a *app) openStateOf(path string) (root string, state *statedir.Dir, err error) {
+	if root, err = filepath.Abs(path); err != nil {
+		return "", nil, err
+	}
+	state, err = a.openStateApart(root)
+	return root, state, err
 }
 
 // apart is an error when the state directory or the restore root is in the other.

@@ -256,18 +256,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		defer part.close()
 		r = part.restore
 	}
-	if err := action.Room(r, state.Root()); err != nil { // it can be retried with the same preview
-		return restore.Internal(restore.Execute, err)
-	}
-	if r.Blocked() == nil { // what is blocked writes nothing
-		if err := holdFor(ctx, in, r); err != nil {
-			return err
-		}
-	}
-	approved, err := d.approval.Accept(r, state)
-	if err != nil && r.Blocked() == nil && verdictOf(err).status != statusApproval { // the lock was the first write of EXECUTE
-		return restore.Internal(restore.Execute, err)
-	}
+	approved, err := in.Accept(ctx, d.approval, r, state)
 	if err != nil {
 		return err
 	}
@@ -321,21 +310,6 @@ func blockedHint(err error, d decided) error {
 		hint += fmt.Sprintf("; or preview again and approve the rest: %q", rest)
 	}
 	return refusedHint(err, hint)
-}
-
-// holdFor takes the lock of the restore root, which excludes all other actions. It rejects a
-// preview if another action ran since.
-func holdFor(ctx context.Context, in *action.Root, r *restore.Restore) error {
-	err := in.HoldFor(ctx, r)
-	var busy *staging.BusyError
-	var failure *restore.Failure
-	switch {
-	case err == nil || errors.As(err, &busy) || errors.As(err, &failure) || ctx.Err() != nil:
-		return err
-	case errors.Is(err, staging.ErrOvertaken):
-		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
-	}
-	return restore.Internal(restore.Execute, err)
 }
 
 // phaseWords are the texts for the phases of a commit.

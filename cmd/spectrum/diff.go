@@ -30,6 +30,28 @@ func (o *diffOptions) form() diffForm {
 	return formPatch
 }
 
+// sides returns what is compared: the run directories, and the restore root, which is the last argument
+// unless a flag names it or the candidate was sealed over it.
+func (o *diffOptions) sides(cmd *cobra.Command, app *app, args []string) (runDirs []string, root string, err error) {
+	runDirs, root = args, o.restoreRoot
+	if last := len(args) - 1; last >= 0 && !cmd.Flags().Changed("restore-root") {
+		runDirs, root = args[:last], args[last]
+	}
+	if len(args) == 1 && root == args[0] {
+		over, err := app.overOf(args[0])
+		if err != nil {
+			return nil, "", err
+		}
+		if over != "" {
+			runDirs, root = args, over
+		}
+	}
+	if root == "" || len(runDirs) == 0 && !o.chain {
+		return nil, "", &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd), noRuns: len(args) == 0}
+	}
+	return runDirs, root, nil
+}
+
 func newDiff(app *app) *cobra.Command {
 	var opts diffOptions
 	cmd := &cobra.Command{
@@ -70,21 +92,9 @@ The exit status is 0 if all files exist with the same content, and 1 if not, or 
 the candidate is rejected. With --json the code tells which (ROOT_DIFFERS).`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			runDirs, root := args, opts.restoreRoot
-			if last := len(args) - 1; last >= 0 && !cmd.Flags().Changed("restore-root") {
-				runDirs, root = args[:last], args[last]
-			}
-			if len(args) == 1 && root == args[0] {
-				over, err := app.overOf(args[0])
-				if err != nil {
-					return err
-				}
-				if over != "" {
-					runDirs, root = args, over
-				}
-			}
-			if root == "" || len(runDirs) == 0 && !opts.chain {
-				return &usageError{command: cmd.CommandPath(), err: errors.New("diff needs a run directory and a restore root"), next: takes(cmd), noRuns: len(args) == 0}
+			runDirs, root, err := opts.sides(cmd, app, args)
+			if err != nil {
+				return err
 			}
 			return unlessGone(runDiff(cmd, app, opts, runDirs, root))
 		},

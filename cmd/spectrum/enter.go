@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
@@ -65,7 +64,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 		}
 	}
 	e.Known = func(real, id string, dir pathsafe.Stat) (string, error) {
-		return a.knowRoot(state, real, id, e.DryRun, evidenceOf(e.Snapshots, id, dir))
+		return a.knowRoot(state, real, id, e.DryRun, statedir.EvidenceOf(id, dir, e.Snapshots))
 	}
 	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin {
 		return action.KinOf(knownRoots(state), name, real, dir)
@@ -102,9 +101,10 @@ func (a *app) tellNested(state *statedir.Dir, root string) {
 	paths, _ := state.RootPaths() // what cannot be read is not known
 	for _, other := range paths {
 		switch {
-		case strings.HasPrefix(root, strings.TrimSuffix(other, "/")+"/"):
+		case root == other:
+		case pathsafe.IsWithin(root, other):
 			a.tell("spectrum: this restore root is inside of another one, %s: what is restored there replaces what is here", shellQuote(other))
-		case strings.HasPrefix(other, strings.TrimSuffix(root, "/")+"/"):
+		case pathsafe.IsWithin(other, root):
 			a.tell("spectrum: another restore root is inside of this one, %s: what is restored here replaces what is there", shellQuote(other))
 		}
 	}
@@ -181,7 +181,7 @@ func noRoot(state *statedir.Dir, root string, err error) error {
 		}
 		return refusedHint(err, fmt.Sprintf("it belongs to %s: run this as that user, or as root", machine.UserText(int(way.End.UID))))
 	}
-	if path := namedSo(state, action.RootPath(root)); path != "" {
+	if path := state.MovedRoot(action.RootPath(root)); path != "" {
 		return refusedHint(err, fmt.Sprintf("that is the name of the records of %[1]s, where the root was found last: run this again with %[1]s", shellQuote(path)))
 	}
 	if !isGone(state, root, err) {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
-	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // latest is the newest commit, savepoint or snapshot.
@@ -37,37 +33,19 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	if err != nil {
 		return savepoint.Savepoint{}, savepointError(err)
 	}
-	var found []savepoint.Savepoint
 	if id == latest {
 		return a.newestCommit(state, &all)
 	}
-	for _, sp := range all.Standing {
-		if isNamed(sp, id) {
-			found = append(found, sp)
-		}
+	named := action.NamedCommit(id, &all, logOf(state))
+	if named.Kind == action.NamesCommit {
+		return named.Savepoint, nil
 	}
-	for _, d := range all.Damaged {
-		if len(found) == 0 && len(id) >= least && !d.Retired && strings.HasPrefix(d.Attempt, id) {
-			return savepoint.Savepoint{}, &action.UnreadError{Commit: d.Attempt, Err: d}
-		}
+	if err := cannotUndo(state, &named); err != nil {
+		return savepoint.Savepoint{}, err
 	}
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		for _, sp := range all.Retired {
-			if isNamed(sp, id) {
-				return savepoint.Savepoint{}, alreadyUndone(state, sp)
-			}
-		}
-		isMeant := func(begun audit.Entry) bool { return len(id) >= least && strings.HasPrefix(begun.Action, id) }
-		known := cmp.Or(unfinishedCommit(state, isMeant), isRollback(state, id), savepointLost(state, id), notCompleted(state, id))
-		if known != nil {
-			return savepoint.Savepoint{}, known
-		}
-		err = fmt.Errorf("there is no commit %.100q that could be undone", id)
-	default:
-		err = fmt.Errorf("%s begin with %q", numberOf(len(found), "commit"), id)
+	err = fmt.Errorf("there is no commit %.100q that could be undone", id)
+	if named.Kind == action.NamesSeveral {
+		err = fmt.Errorf("%s begin with %q", numberOf(len(named.Several), "commit"), id)
 	}
 	if len(id) < least {
 		err = fmt.Errorf("%q is too short for a commit: %d digits or more are needed", id, least)
@@ -82,105 +60,92 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
-// unfinishedCommit is the error of the rollback of a commit that has begun and not ended, as after
-// a kill: recover undoes or completes it. isMeant is called for each commit that has begun. It
-// returns nil if the log has no such commit.
-func unfinishedCommit(state *statedir.Dir, isMeant func(begun audit.Entry) bool) error {
-	began := map[string]string{}
-	head, _ := readLog(state, func(e audit.Entry) error {
-		if e.Kind == audit.CommitBegin && isMeant(e) {
-			began[e.Action] = e.Root
+// cannotUndo is the error of the rollback of what is known, and is no commit that could be undone; nil for
+// what is not known.
+func cannotUndo(state *statedir.Dir, named *action.Named) error {
+	switch named.Kind {
+	case action.NamesUnread:
+		return unreadCommit(state, named.Damage)
+	case action.NamesUndone:
+		if named.Savepoint.ID() == "" {
+			return everyUndone(state, named.Rollback)
 		}
-		return nil
-	})
-	for _, attempt := range slices.Sorted(maps.Keys(began)) {
-		if _, open := head.Open[attempt]; !open {
-			continue
-		}
-		path, err := state.RootPath(audit.RootOf(began[attempt]))
-		if err != nil {
-			return nil
-		}
-		return refusedHint(fmt.Errorf("commit %s has not ended: it was killed, or is at work", attempt),
-			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
+		return alreadyUndone(state, named.Savepoint.Attempt(), named.Rollback)
+	case action.NamesRollback:
+		return isRollback(state, named.Action)
 	}
-	return nil
+	if named.Action == nil {
+		return nil
+	}
+	path, err := state.RootPath(audit.RootOf(named.Action.Root))
+	if err != nil {
+		return nil
+	}
+	switch named.Kind {
+	case action.NamesUnfinished:
+		return refusedHint(fmt.Errorf("commit %s has not ended: it was killed, or is at work", named.Action.ID),
+			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
+	case action.NamesLost:
+		return savepointLost(state, named.Action, path)
+	}
+	return notCompleted(state, named.Action, path)
+}
+
+// unreadCommit is the error of a commit whose savepoint cannot be read.
+func unreadCommit(state *statedir.Dir, damage *savepoint.DamageError) error {
+	if damage.Attempt != "" {
+		return &action.UnreadError{Commit: damage.Attempt, Err: damage}
+	}
+	hint := statecheck.Mend(state.Path(), damage)
+	if hint == "" {
+		hint = statecheck.Aside(state, damage.RunDir)
+	}
+	return &refusedError{damage, hint}
 }
 
 // isRollback is the error of the rollback of a rollback, or of the restore of a snapshot: the
-// restore of the snapshot that was taken before it undoes it. It is nil where the log has no such one.
-func isRollback(state *statedir.Dir, id string) error {
-	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
-	for _, c := range all {
-		if c.IsCommit() || len(id) < least || !strings.HasPrefix(c.ID, id) {
-			continue
-		}
-		err := fmt.Errorf("%s is a rollback or the restore of a snapshot, and not a commit", c.ID)
-		if c.State != audit.Done || len(c.Snapshot) < shortest {
-			return refusedHint(err, findsCommits)
-		}
-		option := ""
-		if path, unknown := state.RootPath(audit.RootOf(c.Root)); unknown == nil {
-			option = foreignOption(path)
-		}
-		return refusedHint(err, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the snapshot from before it", option, c.Snapshot[:shortest]))
+// restore of the snapshot that was taken before it undoes it.
+func isRollback(state *statedir.Dir, c *audit.Action) error {
+	err := fmt.Errorf("%s is a rollback or the restore of a snapshot, and not a commit", c.ID)
+	if c.State != audit.Done || len(c.Snapshot) < shortest {
+		return refusedHint(err, findsCommits)
 	}
-	return nil
+	option := ""
+	if path, unknown := state.RootPath(audit.RootOf(c.Root)); unknown == nil {
+		option = foreignOption(path)
+	}
+	return refusedHint(err, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the snapshot from before it", option, c.Snapshot[:shortest]))
 }
 
 // savepointLost is the error of the rollback of a commit that the audit log has and that has lost
-// its savepoint. It returns nil if the log has no such commit.
-func savepointLost(state *statedir.Dir, id string) error {
-	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
-	for _, c := range all {
-		if !c.IsCommit() || c.State != audit.Done || c.UndoneBy != "" || len(id) < least || !strings.HasPrefix(c.ID, id) {
-			continue
-		}
-		path, err := state.RootPath(audit.RootOf(c.Root))
-		if err != nil {
-			return nil
-		}
-		root, ways := foreignOption(path)+shellQuote(path), []string{}
-		before, hasWhole := snapshotsFor(state, c)
-		if before != "" {
-			ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the snapshot from before it", foreignOption(path), before[:shortest]))
-		}
-		if hasWhole {
-			ways = append(ways, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root))
-		}
-		hint := strings.Join(append(ways, fmt.Sprintf("\"spectrum recover %s\" says what is lost", root)), "; ")
-		return refusedHint(fmt.Errorf("commit %s stands by the audit log, and its savepoint, which says what it has created, is lost", c.ID), hint)
+// its savepoint.
+func savepointLost(state *statedir.Dir, c *audit.Action, path string) error {
+	root, ways := foreignOption(path)+shellQuote(path), []string{}
+	before, hasWhole := snapshotsFor(state, c)
+	if before != "" {
+		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the snapshot from before it", foreignOption(path), before[:shortest]))
 	}
-	return nil
+	if hasWhole {
+		ways = append(ways, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root))
+	}
+	hint := strings.Join(append(ways, fmt.Sprintf("\"spectrum recover %s\" says what is lost", root)), "; ")
+	return refusedHint(fmt.Errorf("commit %s stands by the audit log, and its savepoint, which says what it has created, is lost", c.ID), hint)
 }
 
 // notCompleted is the error of the rollback of a commit that failed and was taken back, or that was
-// released as it was. It is nil where the log has no such one.
-func notCompleted(state *statedir.Dir, id string) error {
-	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
-	for _, c := range all {
-		if !c.IsCommit() || len(id) < least || !strings.HasPrefix(c.ID, id) {
-			continue
-		}
-		path, unknown := state.RootPath(audit.RootOf(c.Root))
-		if unknown != nil {
-			return nil
-		}
-		switch before, _ := snapshotsFor(state, c); {
-		case c.State == audit.Failed:
-			return refusedHint(fmt.Errorf("commit %s failed, and was taken back: %s", c.ID, c.Reason), fmt.Sprintf("the root has no trace of it, so there is nothing to undo; \"spectrum status %s\" says the state of the root", shellQuote(path)))
-		case c.State == audit.LeftAsIs && before != "":
-			return refusedHint(fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason),
-				fmt.Sprintf("what it left has stayed: \"spectrum snapshot diff %[2]s\" shows what differs from before it, and \"spectrum snapshot restore %[1]s%[2]s\" brings that back", foreignOption(path), before[:shortest]))
-		case c.State == audit.LeftAsIs:
-			return refusedHint(fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason), fmt.Sprintf("\"spectrum snapshot list %s\" lists what the root can go back to", shellQuote(path)))
-		}
+// released as it was.
+func notCompleted(state *statedir.Dir, c *audit.Action, path string) error {
+	if c.State == audit.Failed {
+		return refusedHint(fmt.Errorf("commit %s failed, and was taken back: %s", c.ID, c.Reason), fmt.Sprintf("the root has no trace of it, so there is nothing to undo; \"spectrum status %s\" says the state of the root", shellQuote(path)))
 	}
-	return nil
+	err := fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason)
+	if before, _ := snapshotsFor(state, c); before != "" {
+		return refusedHint(err, fmt.Sprintf("what it left has stayed: \"spectrum snapshot diff %[2]s\" shows what differs from before it, and \"spectrum snapshot restore %[1]s%[2]s\" brings that back", foreignOption(path), before[:shortest]))
+	}
+	return refusedHint(err, fmt.Sprintf("\"spectrum snapshot list %s\" lists what the root can go back to", shellQuote(path)))
 }
 
-// snapshotsFor returns the ID of the snapshot from before a commit, "" if it is gone, and whether
-// an emergency rollback would restore one from before it. It verifies none.
+// snapshotsFor is [action.SnapshotsFor] with the snapshots of the state directory.
 func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole bool) {
 	store, err := statecheck.Snapshots(state)
 	if err != nil {
@@ -188,33 +153,7 @@ func snapshotsFor(state *statedir.Dir, c *audit.Action) (before string, hasWhole
 	}
 	defer store.Close()
 	all, _, _ := store.Survey(audit.RootOf(c.Root)) // an unreadable snapshot cannot be restored
-	earlier := takenBefore(state, c.ID)
-	for _, h := range all {
-		if h.Action == c.ID && h.Kind == snapshot.PreAction {
-			before = h.ID
-		}
-		if h.ForEmergency() { // the newest counts
-			hasWhole = earlier == nil || earlier[h.ID]
-		}
-	}
-	return before, hasWhole
-}
-
-// lastUndone is the error where all commits are undone, in the root of a name or in all where that is empty: which was the last, and how to take its rollback
-// back. It is nil where the log has no rollback.
-func lastUndone(state *statedir.Dir, root string) error {
-	var last *audit.Entry
-	_, _ = readLog(state, func(e audit.Entry) error {
-		if e.Kind == audit.RolledBack && e.Snapshot != "" && len(e.Actions) > 0 && (root == "" || e.Root == audit.RootText(root)) {
-			last = &e
-		}
-		return nil
-	})
-	if last == nil {
-		return nil
-	}
-	return refusedHint(fmt.Errorf("every commit is undone; the last one, %s, was undone at %s", last.Actions[0], last.Time.Format(time.RFC3339)),
-		takesBack(state, last)+"; \"spectrum log\" lists every commit and rollback")
+	return action.SnapshotsFor(c.ID, all, logOf(state))
 }
 
 // takesBack is the command that takes a rollback back; if its snapshot was removed, it says so.
@@ -228,19 +167,18 @@ func takesBack(state *statedir.Dir, rollback *audit.Entry) string {
 	return fmt.Sprintf("\"spectrum snapshot restore %s\" undoes that rollback", rollback.Snapshot[:shortest])
 }
 
+// everyUndone is the error of latest where all commits are undone: which rollback was the last, and how
+// to take it back.
+func everyUndone(state *statedir.Dir, last *audit.Entry) error {
+	return refusedHint(fmt.Errorf("every commit is undone; the last one, %s, was undone at %s", last.Actions[0], last.Time.Format(time.RFC3339)),
+		takesBack(state, last)+"; \"spectrum log\" lists every commit and rollback")
+}
+
 // alreadyUndone is the error of the rollback of a commit that was rolled back before: when that
-// was, and how to take it back. What the log does not have is not known.
-func alreadyUndone(state *statedir.Dir, sp savepoint.Savepoint) error {
-	when, hint := "", findsCommits
-	var last *audit.Entry
-	_, _ = readLog(state, func(e audit.Entry) error {
-		if e.Kind == audit.RolledBack && e.Snapshot != "" && slices.Contains(e.Actions, sp.Attempt()) {
-			last = &e
-		}
-		return nil
-	})
-	if last != nil {
-		when, hint = " at "+last.Time.Format(time.RFC3339), takesBack(state, last)
+// was, and how to take it back. By is nil where the log does not have the rollback.
+func alreadyUndone(state *statedir.Dir, commit string, by *audit.Entry) error {
+	if by == nil {
+		return refusedHint(fmt.Errorf("commit %s was already undone", commit), findsCommits)
 	}
-	return refusedHint(fmt.Errorf("commit %s was already undone%s", sp.Attempt(), when), hint)
+	return refusedHint(fmt.Errorf("commit %s was already undone at %s", commit, by.Time.Format(time.RFC3339)), takesBack(state, by))
 }

@@ -36,7 +36,7 @@ func (s *snapshotCommand) withoutChanged(ctx context.Context, all []snapshot.Hea
 }
 
 func loggedSnapshots(state *statedir.Dir) (action.Logged, error) {
-	return action.LoggedSnapshots(func(visit func(audit.Entry) error) (audit.Head, error) { return readLog(state, visit) })
+	return action.LoggedSnapshots(logOf(state))
 }
 
 // isUntaken reports whether the damage is a manifest of a snapshot that the audit log, which can be

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
@@ -45,12 +41,7 @@ func (a *app) noteCandidate(s *sealedRun, over string) {
 // candidates returns those of [app.allCandidates] whose run directories are still there.
 func (a *app) candidates() ([]statedir.SealedCandidate, error) {
 	all, err := a.allCandidates()
-	return slices.DeleteFunc(all, isCandidateGone), err
-}
-
-func isCandidateGone(c statedir.SealedCandidate) bool {
-	way, err := pathsafe.WayTo(string(c.RunDir))
-	return err == nil && way.Missing // the caller that opens it reports the error
+	return statedir.Present(all), err
 }
 
 // allCandidates returns the candidates that were sealed, the newest first.
@@ -68,7 +59,7 @@ func (a *app) allCandidates() ([]statedir.SealedCandidate, error) {
 
 // unreviewed returns the candidates that were sealed and that no preview shows, the newest first; of a
 // root, unless that is "", those that would change it.
-func (a *app) unreviewed(state *statedir.Dir, root string) (found []statedir.SealedCandidate) {
+func (a *app) unreviewed(state *statedir.Dir, root string) []statedir.SealedCandidate {
 	shown := map[string]bool{}
 	previews, _ := state.Previews()
 	for _, p := range previews {
@@ -83,13 +74,7 @@ func (a *app) unreviewed(state *statedir.Dir, root string) (found []statedir.Sea
 		}
 	}
 	all, _ := state.Candidates() // what cannot be read is not listed
-	for _, c := range all {
-		isOf := root == "" || len(c.Over) > 0 && isWithin(string(c.Over), root)
-		if isOf && !shown[string(c.RunDir)] && !isCandidateGone(c) {
-			found = append(found, c)
-		}
-	}
-	return found
+	return statedir.Unreviewed(all, root, func(runDir string) bool { return shown[runDir] })
 }
 
 // Of the candidates that were not reviewed, status has the commands that review the newest, and the names
@@ -143,15 +128,10 @@ func (a *app) findCandidate(word string) (c statedir.SealedCandidate, isName boo
 		}
 		return c, false, err
 	}
-	var found []statedir.SealedCandidate
-	for _, one := range all {
-		if word == latest || strings.HasPrefix(filepath.Base(string(one.RunDir)), word) {
-			found = append(found, one)
-		}
-		if word == latest {
-			break
-		}
+	if word == latest {
+		return all[0], true, checkSealed(all[0])
 	}
+	found := statedir.NamedBy(all, word)
 	if len(found) == 0 {
 		return c, false, nil // with no state directory that can be read, it is a path
 	}
@@ -165,25 +145,9 @@ func (a *app) findCandidate(word string) (c statedir.SealedCandidate, isName boo
 // checkSealed is an error where the run directory of a candidate is not the one that was sealed there.
 func checkSealed(c statedir.SealedCandidate) error {
 	path := string(c.RunDir)
-	var payload struct {
-		BundleRoot string `json:"bundle_root"`
-	}
 	err := notServed("run directory", path)
 	if err == nil {
-		var dir *pathsafe.Dir
-		if dir, err = pathsafe.OpenRoot(path); err == nil {
-			defer dir.Close()
-			f, _, failed := dir.Open(bundle.SignedPayload)
-			if err = failed; err == nil {
-				defer f.Close()
-				var raw []byte
-				raw, err = io.ReadAll(io.LimitReader(f, 1<<16))
-				err = errors.Join(err, json.Unmarshal(raw, &payload))
-			}
-		}
-	}
-	if err == nil && payload.BundleRoot != c.BundleRoot {
-		err = errors.New("the bundle was replaced")
+		err = bundle.CheckSealed(path, c.BundleRoot)
 	}
 	if err != nil {
 		return refusedHint(fmt.Errorf("candidate %q is not as it was sealed: %w", path, err), "name another run directory by its path, or make a new candidate")
@@ -219,7 +183,7 @@ func (a *app) namedRuns(words []string) (paths, roots []string, err error) {
 // tellPassedOver reports that the newest candidate is gone, so latest is an earlier one.
 func (a *app) tellPassedOver() {
 	all, _ := a.allCandidates()
-	if len(all) > 0 && isCandidateGone(all[0]) {
+	if len(all) > 0 && all[0].IsGone() {
 		a.tell("spectrum: the newest candidate is gone: %s, sealed %s; the one before it is taken", shellQuote(string(all[0].RunDir)), all[0].At.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 }

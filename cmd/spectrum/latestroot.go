@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spf13/cobra"
 )
@@ -87,7 +87,7 @@ func (a *app) latestRoot(state *statedir.Dir) (string, error) {
 
 // rootHere returns the path of the innermost known restore root that the working directory is in;
 // "" for none.
-func rootHere(state *statedir.Dir) (path string) {
+func rootHere(state *statedir.Dir) string {
 	here, err := os.Getwd()
 	if err == nil {
 		here, err = realPath(here)
@@ -95,13 +95,7 @@ func rootHere(state *statedir.Dir) (path string) {
 	if err != nil {
 		return ""
 	}
-	all, _ := state.KnownRoots() // what cannot be read is not known
-	for _, r := range all {
-		if isWithin(here, r.Path) && len(r.Path) > len(path) {
-			path = r.Path
-		}
-	}
-	return path
+	return state.RootAround(here)
 }
 
 // newestCommit returns the savepoint of the newest active commit of the restore root.
@@ -110,33 +104,22 @@ func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoin
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
-	standing := all.Standing
-	if root != "" {
-		standing = slices.DeleteFunc(slices.Clone(standing), func(sp savepoint.Savepoint) bool { return sp.Root() != root })
-	}
-	if unread := latestUnread(state, root, all, standing); unread != nil {
-		return savepoint.Savepoint{}, unread
-	}
-	if len(standing) == 0 {
-		isHere := func(begun audit.Entry) bool { return root == "" || audit.RootOf(begun.Root) == root }
-		if unfinished := unfinishedCommit(state, isHere); unfinished != nil {
-			return savepoint.Savepoint{}, unfinished
-		}
-		if undone := lastUndone(state, root); undone != nil {
-			return savepoint.Savepoint{}, undone
-		}
-		err := errors.New("there is no commit that could be undone")
-		if root != "" {
-			err = fmt.Errorf("there is no commit in %q that could be undone", root)
-		}
-		return savepoint.Savepoint{}, refusedHint(err, findsCommits)
-	}
-	newest := standing[len(standing)-1]
-	if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
+	named := action.LatestCommit(root, all, logOf(state))
+	switch named.Kind {
+	case action.NamesCommit:
+		return named.Savepoint, nil
+	case action.NamesSeveral:
 		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"),
-			namesLatest+"; \"spectrum log\" lists them"+eachRoot(state, rootsOfCommits(standing)))
+			namesLatest+"; \"spectrum log\" lists them"+eachRoot(state, rootsOfCommits(named.Several)))
 	}
-	return newest, nil
+	if err := cannotUndo(state, &named); err != nil {
+		return savepoint.Savepoint{}, err
+	}
+	err = errors.New("there is no commit that could be undone")
+	if root != "" {
+		err = fmt.Errorf("there is no commit in %q that could be undone", root)
+	}
+	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
 }
 
 func rootsOfCommits(all []savepoint.Savepoint) []string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spf13/cobra"
 )
@@ -145,7 +146,7 @@ func idNotRoot(state *statedir.Dir, word string) (string, error) {
 	if slices.ContainsFunc(all, func(c *audit.Action) bool { return isAction(c, word) }) {
 		return word, nil
 	}
-	if namedSo(state, root) != "" {
+	if state.MovedRoot(root) != "" {
 		return "", nil
 	}
 	return "", refusedHint(fmt.Errorf("%q is neither a restore root nor the ID of a commit, a rollback or a savepoint", word), "\"spectrum log\" lists all of them; \"spectrum status\" lists the restore roots")
@@ -185,6 +186,11 @@ func readLog(state *statedir.Dir, visit func(audit.Entry) error) (audit.Head, er
 	log := audit.New(f)
 	defer log.Close()
 	return log.Read(visit)
+}
+
+// logOf is readLog for the rules that read the log themselves.
+func logOf(state *statedir.Dir) action.ReadLog {
+	return func(visit func(audit.Entry) error) (audit.Head, error) { return readLog(state, visit) }
 }
 
 // actionText is an action on one line, with what came from outside at its end.

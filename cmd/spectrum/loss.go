@@ -4,19 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
-
-// After an audit log was deleted or cut, it does not prove earlier actions; snapshots, savepoints
-// or the host's key may be lost too. Every check reports that from then on. Only a backup restores
-// them; so an operator can accept the loss, and the log records the acceptance with exactly these
-// records.
 
 // lossError is a loss that was not accepted with the required statement.
 type lossError struct {
@@ -46,16 +39,6 @@ func (e *lossError) hints() []string {
 	}
 }
 
-// lostOf returns the ids of the savepoints and snapshots that are lost, or that the audit log does not
-// bear out, each once.
-func lostOf(flaws []statecheck.Flaw) (ids []string) {
-	for _, f := range flaws {
-		ids = append(ids, f.Lost...)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
 // acceptLoss accepts, with --acknowledge and against the statement of a person, what is lost of a
 // root, and returns the flaws that are left.
 func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []statecheck.Flaw) ([]statecheck.Flaw, error) {
@@ -63,7 +46,7 @@ func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, 
 	if err != nil {
 		return nil, err
 	}
-	loss := &lossError{root: path, lost: lostOf(flaws)}
+	loss := &lossError{root: path, lost: statecheck.LostOf(flaws)}
 	if len(loss.lost) == 0 || !opts.acknowledge {
 		return flaws, nil
 	}
@@ -77,7 +60,7 @@ func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, 
 	if err != nil {
 		return nil, err
 	}
-	err = log.Append(audit.Event{Kind: audit.LossAccepted, Action: uuid.NewString(), Root: name, Lost: loss.lost, Reason: withReason(loss.statement(), opts.reason)})
+	err = action.AcceptLoss(log, name, loss.lost, withReason(loss.statement(), opts.reason))
 	if err = errors.Join(err, log.Close()); err != nil {
 		return nil, err
 	}

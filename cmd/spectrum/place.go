@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -66,7 +65,7 @@ func overlapReal(what, path, real string, places []reserved) error {
 		if err != nil {
 			continue // a broken path does not overlap; other checks report it
 		}
-		if isWithin(real, other) || isWithin(other, real) {
+		if pathsafe.IsWithin(real, other) || pathsafe.IsWithin(other, real) {
 			return fmt.Errorf("%s %q overlaps %s %q", what, path, p.what, p.path)
 		}
 	}
@@ -85,8 +84,4 @@ func realPath(path string) (string, error) {
 	}
 	parent, err := realPath(filepath.Dir(abs))
 	return filepath.Join(parent, filepath.Base(abs)), err
-}
-
-func isWithin(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }

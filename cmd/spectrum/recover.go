@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -113,11 +112,7 @@ func (a *app) knownHere() string {
 }
 
 func runRecover(ctx context.Context, app *app, opts recoverOptions, path string) error {
-	root, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	state, err := app.openStateApart(root)
+	root, state, err := app.openStateOf(path)
 	if err != nil {
 		return err
 	}
@@ -253,7 +248,7 @@ func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, 
 	}
 	path := foreignOption(root) + shellQuote(root)
 	switch {
-	case len(lostOf(flaws)) > 0:
+	case len(statecheck.LostOf(flaws)) > 0:
 		hints = append(hints, fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss, against a statement, and logs it", path))
 	case isBarred:
 		hints = append(hints, acknowledgeHint(path))

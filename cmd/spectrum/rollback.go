@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +30,24 @@ type rollbackOptions struct {
 	reason    string
 	foreign   []string
 	wait      time.Duration
+}
+
+// checkArgs requires one argument, which is a commit or, in an emergency, a restore root; that has a
+// flag, too.
+func (o *rollbackOptions) checkArgs(cmd *cobra.Command, app *app, args []string) error {
+	if o.emergency && app.latestOf != "" {
+		return exactly(0)(cmd, args)
+	}
+	err := exactly(1)(cmd, args)
+	var use *usageError
+	if errors.As(err, &use) && len(args) == 0 {
+		use.next = "\"spectrum rollback latest\" undoes the newest commit; " + strings.Replace(findsCommits, "the ID", "the ID of another", 1)
+		if o.emergency {
+			use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
+			app.askRoot(use, allRoots, "rollback", "--emergency")
+		}
+	}
+	return err
 }
 
 func newRollback(app *app) *cobra.Command {
@@ -65,21 +82,7 @@ A rollback makes earlier previews and approvals of the root void, and detaches
 views that show what it undid. If a valid rollback cannot begin or fails, the root
 is halted: preview, commit and prune reject it until a rollback succeeds or
 "spectrum recover" ends the halt. Ways back are never halted.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if opts.emergency && app.latestOf != "" {
-				return exactly(0)(cmd, args)
-			}
-			err := exactly(1)(cmd, args)
-			var use *usageError
-			if errors.As(err, &use) && len(args) == 0 {
-				use.next = "\"spectrum rollback latest\" undoes the newest commit; " + strings.Replace(findsCommits, "the ID", "the ID of another", 1)
-				if opts.emergency {
-					use.next = "name the restore root: spectrum rollback --emergency RESTORE_ROOT; \"spectrum status\" lists those that are known"
-					app.askRoot(use, allRoots, "rollback", "--emergency")
-				}
-			}
-			return err
-		},
+		Args: func(cmd *cobra.Command, args []string) error { return opts.checkArgs(cmd, app, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.emergency && opts.later {
 				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")
@@ -240,14 +243,14 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 	root := foreignOption(in.Real()) + shellQuote(in.Real())
 	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
 	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
-	before := takenBefore(state, commit)
+	before := action.TakenBefore(commit, logOf(state))
 	var hints []string
 	switch {
 	case unknown == nil && to.Snapshot != nil && (before == nil || before[to.Snapshot.ID()]):
 		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest]))
 	case unknown == nil && to.Snapshot != nil:
 		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, which was taken after the commit, and leaves that in place", root, to.Snapshot.ID()[:shortest]))
-		if h := newestOf(ctx, in.Snapshots(), all, before); h != nil {
+		if h := action.NewestWhole(ctx, in.Snapshots(), all, before); h != nil {
 			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to before it: that is the newest snapshot of all of it from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
 		}
 	case len(all) > 0:
@@ -256,39 +259,6 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 		hints = known(noneLeft(in))
 	}
 	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hints[0], hints: hints[1:]}
-}
-
-// takenBefore returns the IDs of the snapshots that the audit log has from before a commit; nil where
-// it does not have the commit.
-func takenBefore(state *statedir.Dir, commit string) map[string]bool {
-	ids, hasBegun := map[string]bool{}, false
-	_, _ = readLog(state, func(e audit.Entry) error { // of a damaged log, the entries before the damage
-		hasBegun = hasBegun || e.Kind == audit.CommitBegin && e.Action == commit
-		ids[e.Snapshot] = ids[e.Snapshot] || !hasBegun
-		return nil
-	})
-	if !hasBegun {
-		return nil
-	}
-	return ids
-}
-
-// newestOf returns the newest of the snapshots of a whole root among these that verifies; nil for
-// none.
-func newestOf(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
-	for _, h := range slices.Backward(all) {
-		if !h.Whole || h.Unread > 0 || !among[h.ID] {
-			continue
-		}
-		found, err := store.Find(h.ID)
-		if err != nil {
-			continue
-		}
-		if damaged, err := store.Verify(ctx, found); err == nil && len(damaged) == 0 {
-			return &h
-		}
-	}
-	return nil
 }
 
 // noneLeft returns the next step for a root without snapshots.
@@ -308,11 +278,7 @@ func laterCommits(err error, later *action.LaterError, from string) error {
 // rollBackRoot resolves unfinished attempts in a root and restores its newest whole snapshot that
 // verifies.
 func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path string) error {
-	root, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	state, err := a.openStateApart(root)
+	root, state, err := a.openStateOf(path)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -170,8 +171,8 @@ func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 		return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%d savepoints, or commits of savepoints, begin with %q", len(found), id), listsSavepoints)
 	}
 	for _, sp := range all.Retired {
-		if isNamed(sp, id) {
-			return savepoint.Savepoint{}, alreadyUndone(s.state, sp)
+		if sp.IsNamed(id) {
+			return savepoint.Savepoint{}, s.undone(sp)
 		}
 	}
 	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), listsSavepoints)
@@ -184,19 +185,24 @@ func (s *savepointCommand) findUndone(id string) (savepoint.Savepoint, error) {
 		return sp, err
 	}
 	all, failed := s.store.Survey("")
-	if failed != nil || slices.ContainsFunc(all.Standing, func(sp savepoint.Savepoint) bool { return isNamed(sp, id) }) {
+	if failed != nil || slices.ContainsFunc(all.Standing, func(sp savepoint.Savepoint) bool { return sp.IsNamed(id) }) {
 		return sp, err
 	}
-	found := slices.DeleteFunc(all.Retired, func(sp savepoint.Savepoint) bool { return !isNamed(sp, id) })
+	found := slices.DeleteFunc(all.Retired, func(sp savepoint.Savepoint) bool { return !sp.IsNamed(id) })
 	if len(found) != 1 {
 		return sp, err
 	}
 	if other := s.checkRoot(s.state, "savepoint "+found[0].ID(), found[0].Root()); other != nil {
 		return sp, other
 	}
-	undone := alreadyUndone(s.state, found[0])
+	undone := s.undone(found[0])
 	s.tell("spectrum: %s", oneLine(undone.Error()))
 	return found[0], nil
+}
+
+// undone is the error of a savepoint whose commit was undone.
+func (s *savepointCommand) undone(sp savepoint.Savepoint) error {
+	return alreadyUndone(s.state, sp.Attempt(), action.RollbackOf(sp.Attempt(), logOf(s.state)))
 }
 
 // listsSavepoints is the next step for an operator without the ID of a savepoint.
@@ -205,16 +211,11 @@ const listsSavepoints = "\"spectrum savepoint list\" lists the IDs of savepoints
 // ofCommit returns the savepoints of the commits of which this is the ID, or digits of it.
 func ofCommit(all []savepoint.Savepoint, id string) (found []savepoint.Savepoint) {
 	for _, sp := range all {
-		if len(id) >= least && strings.HasPrefix(sp.Attempt(), id) {
+		if hexdigits.Begins(sp.Attempt(), id) {
 			found = append(found, sp)
 		}
 	}
 	return found
-}
-
-// isNamed reports whether this is the ID of a savepoint or of its commit, or digits of one.
-func isNamed(sp savepoint.Savepoint, id string) bool {
-	return len(id) >= least && (strings.HasPrefix(sp.Attempt(), id) || strings.HasPrefix(sp.ID(), id))
 }
 
 func listSavepoints(args []string) func(*savepointCommand) error {

@@ -96,7 +96,7 @@ func openBaseDir(root, path string) (*pathsafe.Dir, error) {
 		return nil, err
 	case real == realRoot:
 		return nil, refusedHint(fmt.Errorf("base %q: it is the project itself", path), hint)
-	case isWithin(realRoot, real):
+	case pathsafe.IsWithin(realRoot, real):
 		return nil, refusedHint(fmt.Errorf("base %q: it contains the project %q", path, root), hint)
 	}
 	abs, err := filepath.Abs(path)

@@ -105,27 +105,17 @@ func (e *notTrustedError) hints() []string {
 // requireTrusted returns an error unless every run is signed by a pinned validator. A revoked one
 // is reported first.
 func (a *app) requireTrusted(bundles []*verify.Bundle) error {
-	state, err := a.openState()
+	policy, err := a.trustPolicy()
 	if err != nil {
 		return err
 	}
-	defer state.Close()
-	policy, err := loadTrust(state)
-	if err != nil {
-		return err
+	ids := make([]string, len(bundles))
+	for i, b := range bundles {
+		ids[i] = b.ValidatorID()
 	}
-	var found *notTrustedError
-	for _, b := range bundles {
-		standing := policy.Of(b.ValidatorID())
-		if standing == trust.Revoked || standing != trust.Pinned && found == nil {
-			found = &notTrustedError{preview.RunText(b), b.ValidatorID(), standing, policy.Reason(b.ValidatorID())}
-		}
-		if standing == trust.Revoked {
-			break
-		}
-	}
-	if found == nil {
+	i := policy.Untrusted(ids)
+	if i < 0 {
 		return nil
 	}
-	return found
+	return &notTrustedError{preview.RunText(bundles[i]), ids[i], policy.Of(ids[i]), policy.Reason(ids[i])}
 }

@@ -209,8 +209,7 @@ func rootsOfSnapshots(all []snapshot.Header) []string {
 	return names
 }
 
-// beforeCommit returns the ID of the snapshot that was taken before the commit of this ID, or of
-// whose savepoint this is the ID; "" where there is none.
+// beforeCommit is [action.SnapshotOf] with the snapshots and the log of the state directory.
 func (s *snapshotCommand) beforeCommit(id string) (before, commit string, err error) {
 	if len(id) < least {
 		return "", "", nil
@@ -219,22 +218,9 @@ func (s *snapshotCommand) beforeCommit(id string) (before, commit string, err er
 	if err != nil {
 		return "", "", err
 	}
-	attempts := map[string]bool{}
-	if actions, _ := actionsOf(s.state, ""); len(actions) > 0 { // of a damaged log, the entries before the damage
-		for _, c := range actions {
-			if c.IsCommit() && strings.HasPrefix(c.Savepoint, id) {
-				attempts[c.ID] = true
-			}
-		}
-	}
-	for _, h := range all {
-		if h.Kind != snapshot.PreAction || h.Action == "" || !attempts[h.Action] && !strings.HasPrefix(h.Action, id) {
-			continue
-		}
-		if commit != "" && commit != h.Action {
-			return "", "", refusedHint(fmt.Errorf("%q is the beginning of several commits", id), findsCommits)
-		}
-		before, commit = h.ID, h.Action
+	before, commit, isSeveral := action.SnapshotOf(id, all, logOf(s.state))
+	if isSeveral {
+		return "", "", refusedHint(fmt.Errorf("%q is the beginning of several commits", id), findsCommits)
 	}
 	return before, commit, nil
 }
@@ -301,23 +287,28 @@ func listSnapshots(ctx context.Context, args, foreign []string) func(*snapshotCo
 		if len(damaged) == 0 {
 			return s.result(strings.Join(lines, "\n"), map[string]any{"code": "OK", "ok": true, "snapshots": records})
 		}
-		aside := make([]string, 0, len(damaged))
-		hint := "check which users can write there"
-		for _, d := range damaged {
-			if d.Part != "" {
-				hint = statecheck.PartRemedy(d)
-			}
-			aside = append(aside, statecheck.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
-		}
 		if !s.json && len(lines) > 0 {
 			if err := s.text(strings.Join(lines, "\n")); err != nil {
 				return err
 			}
 		}
-		return &codedError{
-			code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": records}, err: damaged[0],
-			hint: hint + "; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
+		return s.listedDamage(damaged, records)
+	}
+}
+
+// listedDamage is the error of a list of snapshots beside which some are damaged.
+func (s *snapshotCommand) listedDamage(damaged []*snapshot.DamageError, listed []any) error {
+	aside := make([]string, 0, len(damaged))
+	hint := "check which users can write there"
+	for _, d := range damaged {
+		if d.Part != "" {
+			hint = statecheck.PartRemedy(d)
 		}
+		aside = append(aside, statecheck.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
+	}
+	return &codedError{
+		code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": listed}, err: damaged[0],
+		hint: hint + "; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
 	}
 }
 

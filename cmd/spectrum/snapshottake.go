@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -61,11 +60,7 @@ because hashing the zeros would take hours, and names the file.`,
 
 // takeSnapshot takes a snapshot of a whole root under its lock, so that no commit runs.
 func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) error {
-	root, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	state, err := a.openStateApart(root)
+	root, state, err := a.openStateOf(path)
 	if err != nil {
 		return err
 	}
@@ -89,38 +84,47 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	a.say("kept %s, %s, of %s", numberOf(h.Files, "file"), bytesText(h.Bytes), rootText(in.Real(), in.Path()))
 	fields := snapshotFields(h)
 	fields["code"], fields["ok"] = "OK", true
-	var notKept, notKeptLines []string
-	broken := 0
 	notOwn := beyond(taken)
 	if n := len(notOwn); n > 0 {
 		a.tell("spectrum: kept, but only root can restore them as they are, for their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shortPath(notOwn[0]))
 	}
-	for e := range taken.Entries() {
-		if !e.Type.Kept() {
-			if e.Type == snapshot.Broken {
-				broken++
-			}
-			notKept = append(notKept, e.Path)
-			notKeptLines = append(notKeptLines, fmt.Sprintf("not kept, %s: %s", e.Unkept(), shortPath(e.Path)))
-		}
-	}
-	a.tellFew(notKeptLines)
-	if h.Unread > 0 {
-		remedy := "take it as root, or make them readable"
-		switch broken {
-		case 0:
-		case h.Unread:
-			remedy = "get them back from a backup, and look into the disk (\"dmesg\")"
-		default:
-			remedy += "; restore unreadable files from a backup"
-		}
-		a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; %s", numberOf(h.Unread, "name"), remedy)
-	}
+	notKept := a.tellNotKept(taken)
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	fields["needs_root"] = jsonTexts(notOwn)
 	a.tellFew(each(taken.LeftOut(), "left out, it went away or became another thing meanwhile: %s"))
 	a.tellFew(each(taken.Restless(), "written to while it was read, so what is kept may never have been its content: %s"))
 	return a.result("OK "+h.ID, fields)
+}
+
+// tellNotKept names what of a root a snapshot does not keep, and what makes it one that an emergency
+// rollback does not go back to.
+func (a *app) tellNotKept(taken *snapshot.Snapshot) (paths []string) {
+	var lines []string
+	broken := 0
+	for e := range taken.Entries() {
+		if !e.Type.Kept() {
+			if e.Type == snapshot.Broken {
+				broken++
+			}
+			paths = append(paths, e.Path)
+			lines = append(lines, fmt.Sprintf("not kept, %s: %s", e.Unkept(), shortPath(e.Path)))
+		}
+	}
+	a.tellFew(lines)
+	unread := taken.Header().Unread
+	if unread == 0 {
+		return paths
+	}
+	remedy := "take it as root, or make them readable"
+	switch broken {
+	case 0:
+	case unread:
+		remedy = "get them back from a backup, and look into the disk (\"dmesg\")"
+	default:
+		remedy += "; restore unreadable files from a backup"
+	}
+	a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; %s", numberOf(unread, "name"), remedy)
+	return paths
 }
 
 // beyond returns what of a snapshot this user cannot make as it is; nothing for root.

@@ -135,7 +135,7 @@ func (s *savepointCommand) leftLayers(args []string, roots []*rootStatus) ([]sta
 		return all, err
 	}
 	return slices.DeleteFunc(all, func(l statedir.Layer) bool {
-		return !slices.ContainsFunc(roots, func(st *rootStatus) bool { return isWithin(l.Over, st.path) })
+		return !slices.ContainsFunc(roots, func(st *rootStatus) bool { return pathsafe.IsWithin(l.Over, st.path) })
 	}), nil
 }
 

@@ -146,6 +146,16 @@ func loadTrust(state *statedir.Dir) (trust.Policy, error) {
 	return policy, refusedHint(err, placeHint(err, "nobody is trusted"))
 }
 
+// trustPolicy is loadTrust for a command that needs nothing else of the state directory.
+func (a *app) trustPolicy() (trust.Policy, error) {
+	state, err := a.openState()
+	if err != nil {
+		return trust.Policy{}, err
+	}
+	defer state.Close()
+	return loadTrust(state)
+}
+
 // placeHint is the way out where a file or directory of the operator does not count, with
 // what that means until then.
 func placeHint(err error, until string) string {
@@ -164,12 +174,7 @@ func placeHint(err error, until string) string {
 }
 
 func (a *app) listTrust() error {
-	state, err := a.openState()
-	if err != nil {
-		return err
-	}
-	defer state.Close()
-	policy, err := loadTrust(state)
+	policy, err := a.trustPolicy()
 	if err != nil {
 		return err
 	}

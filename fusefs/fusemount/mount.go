@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/fusefs"
+	"github.com/spectrumfs/spectrum/internal/scarce"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"golang.org/x/sys/unix"
 )
@@ -281,9 +282,9 @@ func openDevice(device string) (int, error) {
 	if err == nil {
 		return fd, nil
 	}
-	tooMany := errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+	isShort := scarce.Descriptors(err)
 	err = &os.PathError{Op: "open", Path: device, Err: err}
-	if !tooMany {
+	if !isShort {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return -1, err

@@ -3,6 +3,12 @@ package hexdigits
 
 import "strings"
 
+// Least is how many digits of an ID are enough to name something, if nothing else begins with them.
+const Least = 4
+
+// Begins reports whether these are the first digits of an ID, and enough of them.
+func Begins(id, digits string) bool { return len(digits) >= Least && strings.HasPrefix(id, digits) }
+
 // Only reports whether a text has nothing but lower-case hex digits; the empty text has nothing.
 func Only(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }
 

@@ -23,3 +23,12 @@ func TestAre(t *testing.T) {
 		t.Errorf("%d digits", count)
 	}
 }
+
+// TestBegins: fewer digits than are enough begin no ID.
+func TestBegins(t *testing.T) {
+	for digits, want := range map[string]bool{"": false, "abc": false, "abcd": true, "abcde": true, "abcdef": false, "bcde": false} {
+		if got := hexdigits.Begins("abcde", digits); got != want {
+			t.Errorf("%q: %v", digits, got)
+		}
+	}
+}

@@ -31,10 +31,6 @@ func IsFault(err error) bool { return isAny(err, faults) || HasNoPlace(err) }
 // IsFull reports whether an error is that there is no room.
 func IsFull(err error) bool { return isAny(err, []error{unix.ENOSPC, unix.EDQUOT}) }
 
-// IsScarce reports whether an error is that this process, or the machine, has no more
-// descriptors or memory: another try may succeed, and it says nothing of what was read.
-func IsScarce(err error) bool { return isAny(err, []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM}) }
-
 // IsUnreadable reports whether an error is that the disk does not give a file back, or not as
 // it was written: another try gets the same.
 func IsUnreadable(err error) bool {

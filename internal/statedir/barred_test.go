@@ -98,7 +98,7 @@ func TestBarDamaged(t *testing.T) {
 // TestRootOfKey: a root that was entered is found by the name of its directories.
 func TestRootOfKey(t *testing.T) {
 	d := open(t, within(t, 0o700))
-	if _, _, err := d.EnterRoot("/srv/a", "1:2:3", false, statedir.Evidence{Leads: func(string) bool { return false }}); err != nil {
+	if _, err := d.EnterRoot("/srv/a", "1:2:3", false, statedir.Evidence{Leads: func(string) bool { return false }}); err != nil {
 		t.Fatal(err)
 	}
 	must(t, d.Bar("/srv/a", barID, "session", ""))

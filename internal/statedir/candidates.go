@@ -1,16 +1,16 @@
 package statedir
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // CandidatesLog is the name of the file of the candidates that this program has sealed: a line
@@ -53,21 +53,13 @@ func (d *Dir) KeepCandidate(c SealedCandidate) error {
 // Candidates returns the candidates that were sealed, the newest first, each run directory once.
 // A line that cannot be read is none.
 func (d *Dir) Candidates() ([]SealedCandidate, error) {
-	f, st, err := d.root.Open(CandidatesLog)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	lines, err := d.readLines(CandidatesLog, candidatesRead)
 	if err != nil {
-		return nil, d.part(CandidatesLog, err)
-	}
-	defer f.Close()
-	raw, err := io.ReadAll(io.NewSectionReader(f, max(0, st.Size-candidatesRead), candidatesRead))
-	if err != nil {
-		return nil, d.part(CandidatesLog, err)
+		return nil, err
 	}
 	var all []SealedCandidate
 	seen := map[string]bool{}
-	for _, text := range slices.Backward(bytes.Split(raw, []byte("\n"))) {
+	for _, text := range slices.Backward(lines) {
 		var line candidateLine
 		if json.Unmarshal(text, &line) != nil || line.Sum != line.line().Sum || seen[string(line.RunDir)] {
 			continue
@@ -76,4 +68,43 @@ func (d *Dir) Candidates() ([]SealedCandidate, error) {
 		all = append(all, line.SealedCandidate)
 	}
 	return all, nil
+}
+
+// IsGone reports whether nothing is at the path of the run directory any more. What cannot be looked
+// at is not gone: the caller that opens it reports that.
+func (c *SealedCandidate) IsGone() bool {
+	way, err := pathsafe.WayTo(string(c.RunDir))
+	return err == nil && way.Missing
+}
+
+// Present returns those of the candidates whose run directories are still there.
+func Present(all []SealedCandidate) (there []SealedCandidate) {
+	for _, c := range all {
+		if !c.IsGone() {
+			there = append(there, c)
+		}
+	}
+	return there
+}
+
+// NamedBy returns those of the candidates of which a text begins the name of the run directory.
+func NamedBy(all []SealedCandidate, text string) (named []SealedCandidate) {
+	for _, c := range all {
+		if strings.HasPrefix(filepath.Base(string(c.RunDir)), text) {
+			named = append(named, c)
+		}
+	}
+	return named
+}
+
+// Unreviewed returns those of the candidates that are still there and of which isShown is false, as no
+// preview shows their run directory; of a restore root, unless that is "", those that would change it.
+func Unreviewed(all []SealedCandidate, root string, isShown func(runDir string) bool) (found []SealedCandidate) {
+	for _, c := range all {
+		isOf := root == "" || len(c.Over) > 0 && pathsafe.IsWithin(string(c.Over), root)
+		if isOf && !isShown(string(c.RunDir)) && !c.IsGone() {
+			found = append(found, c)
+		}
+	}
+	return found
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +108,34 @@ func TestCandidatesElsewhere(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(path, "elsewhere")); err == nil {
 		t.Error("the link was followed")
 	}
+}
+
+// TestCandidatesOfNames: what a text names, what is gone, and what no preview shows.
+func TestCandidatesOfNames(t *testing.T) {
+	base := t.TempDir()
+	var all []statedir.SealedCandidate
+	for name, over := range map[string]string{"run-1": "/srv/a", "run-2": "/srv/a/sub", "other": "/srv/ab", "none": ""} {
+		dir := filepath.Join(base, name)
+		must(t, os.Mkdir(dir, 0o755))
+		all = append(all, statedir.SealedCandidate{BundleRoot: name, Over: []byte(over), RunDir: []byte(dir)})
+	}
+	slices.SortFunc(all, func(a, b statedir.SealedCandidate) int { return strings.Compare(b.BundleRoot, a.BundleRoot) })
+	all = append(all, statedir.SealedCandidate{BundleRoot: "run-gone", Over: []byte("/srv/a"), RunDir: []byte(filepath.Join(base, "run-gone"))})
+	check := func(what string, found []statedir.SealedCandidate, want ...string) {
+		t.Helper()
+		var names []string
+		for _, c := range found {
+			names = append(names, c.BundleRoot)
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: %q, want %q", what, names, want)
+		}
+	}
+	unseen := func(string) bool { return false }
+	check("present", statedir.Present(all), "run-2", "run-1", "other", "none")
+	check("named", statedir.NamedBy(all, "run-"), "run-2", "run-1", "run-gone")
+	check("named by a path", statedir.NamedBy(all, base))
+	check("unreviewed", statedir.Unreviewed(all, "", unseen), "run-2", "run-1", "other", "none")
+	check("unreviewed of a root", statedir.Unreviewed(all, "/srv/a", unseen), "run-2", "run-1")
+	check("shown", statedir.Unreviewed(all, "/srv/a", func(dir string) bool { return filepath.Base(dir) == "run-2" }), "run-1")
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"slices"
 	"unicode/utf8"
@@ -43,21 +45,12 @@ func (r KnownRoot) line() rootLine {
 // readRoots returns the last line of each history, the newest first. A line that cannot be
 // read is none: then the path decides.
 func (d *Dir) readRoots() ([]KnownRoot, error) {
-	f, st, err := d.root.Open(RootsLog)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	lines, err := d.readLines(RootsLog, math.MaxInt64)
 	if err != nil {
-		return nil, d.part(RootsLog, err)
-	}
-	defer f.Close()
-	raw := bytes.NewBuffer(make([]byte, 0, st.Size+bytes.MinRead)) // one read, however long it is
-	if _, err := raw.ReadFrom(f); err != nil {
-		return nil, d.part(RootsLog, err)
+		return nil, err
 	}
 	var all []KnownRoot
 	seen := map[string]bool{}
-	lines := bytes.Split(raw.Bytes(), []byte("\n"))
 	for _, line := range slices.Backward(lines) {
 		var r rootLine
 		if json.Unmarshal(line, &r) != nil || r != r.line() || seen[r.Known] {
@@ -112,8 +105,11 @@ func (d *Dir) RootPaths() ([]string, error) {
 // would.
 func (d *Dir) Names(name string) (bool, error) {
 	all, err := d.readRoots()
-	isKnown := slices.ContainsFunc(all, func(r KnownRoot) bool { return r.Known == name })
-	return isKnown || !utf8.ValidString(name), err
+	return isNamed(all, name), err
+}
+
+func isNamed(all []KnownRoot, name string) bool {
+	return !utf8.ValidString(name) || slices.ContainsFunc(all, func(r KnownRoot) bool { return r.Known == name })
 }
 
 // KnownRoots returns all restore roots with a history, as they were found last, the newest first.
@@ -132,14 +128,58 @@ type Evidence struct {
 	Past func(others []string) string
 }
 
+// A Histories is what is kept of restore roots; the store of snapshots is one.
+type Histories interface {
+	// Has reports whether anything is kept under a name.
+	Has(name string) bool
+	// KnownAs returns the name under which there is history of a directory, but for other names.
+	KnownAs(dir pathsafe.Stat, others []string) (name string, err error)
+}
+
+// EvidenceOf returns what is known of a directory with an identity: the file system reports where a
+// path leads, and what is kept, unless it is nil, has its history.
+func EvidenceOf(id string, dir pathsafe.Stat, kept Histories) Evidence {
+	ev := Evidence{Leads: func(path string) bool { return leadsTo(path, id) }}
+	if kept == nil {
+		return ev
+	}
+	ev.Has = kept.Has
+	ev.Past = func(others []string) string {
+		name, err := kept.KnownAs(dir, others)
+		if err != nil {
+			return "" // the path decides
+		}
+		return name
+	}
+	return ev
+}
+
+// leadsTo reports whether a path leads to the directory of an identity.
+func leadsTo(path, id string) bool {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	is, err := dir.Identity()
+	return err == nil && is == id
+}
+
+// An EnteredRoot is a restore root as the record of where they are has it.
+type EnteredRoot struct {
+	Name string // the path under which its records are kept
+	From string // where it was found before, if it was moved; "" if not
+	// WasLost: the record did not have the name, though there is history under it.
+	WasLost bool
+}
+
 // EnterRoot is [Dir.RootName] of a directory whose identity is known, and remembers, unless it
-// is for a look only, where it is. A directory that was moved keeps its history: from is the
-// path at which it was found before, "" where it was not moved. What the record has lost, the
-// history says itself.
-func (d *Dir) EnterRoot(path, id string, look bool, ev Evidence) (name, from string, err error) {
+// is for a look only, where it is. A directory that was moved keeps its history. What the record has
+// lost, the history says itself.
+func (d *Dir) EnterRoot(path, id string, look bool, ev Evidence) (EnteredRoot, error) {
 	all, err := d.readRoots()
 	if err != nil {
-		return "", "", err
+		return EnteredRoot{}, err
 	}
 	name, from, isKnown := nameOf(all, KnownRoot{ID: id, Path: path}, ev.Leads)
 	lines := make([]KnownRoot, 0, 2)
@@ -151,16 +191,64 @@ func (d *Dir) EnterRoot(path, id string, look bool, ev Evidence) (name, from str
 			from = ""
 		}
 	}
+	entered := EnteredRoot{name, from, !isNamed(all, name) && ev.Has != nil && ev.Has(name)}
 	now := KnownRoot{id, name, path}
 	if look || slices.Contains(all, now) || !utf8.ValidString(path) { // of such a path the path decides
-		return name, from, nil
+		return entered, nil
 	}
 	for _, r := range append(lines, now) {
 		if err := d.keepRoot(r); err != nil {
-			return "", "", fmt.Errorf("state directory %q: where a restore root is: %w", d.path, err)
+			return EnteredRoot{}, fmt.Errorf("state directory %q: where a restore root is: %w", d.path, err)
 		}
 	}
-	return name, from, nil
+	return entered, nil
+}
+
+// FindRoot returns the path under which the records of the restore root at a path are kept, by what
+// the directory there is: it may have been moved there since. Unless it is for a look only, where it is
+// now is remembered. Where no directory can be opened, the path decides. Kept may be nil.
+func (d *Dir) FindRoot(path string, look bool, kept Histories) (string, error) {
+	dir, err := pathsafe.OpenRoot(path)
+	if err != nil {
+		if d.MovedRoot(path) != "" { // nothing else is at that path
+			return path, nil
+		}
+		return d.RootName(path)
+	}
+	defer dir.Close()
+	id, err := dir.Identity()
+	st, unknown := dir.Stat()
+	if err != nil || unknown != nil {
+		return d.RootName(path)
+	}
+	entered, err := d.EnterRoot(path, id, look, EvidenceOf(id, st, kept))
+	return entered.Name, err
+}
+
+// MovedRoot returns where the restore root was found last whose records are kept under a name that is
+// the path of no other one; "" for none.
+func (d *Dir) MovedRoot(name string) (path string) {
+	all, _ := d.readRoots() // what cannot be read is not known
+	for _, r := range all {
+		switch name {
+		case r.Path:
+			return ""
+		case r.Known:
+			path = r.Path
+		}
+	}
+	return path
+}
+
+// RootAround returns the path of the innermost known restore root that a real path is in; "" for none.
+func (d *Dir) RootAround(real string) (path string) {
+	all, _ := d.readRoots() // what cannot be read is not known
+	for _, r := range all {
+		if pathsafe.IsWithin(real, r.Path) && len(r.Path) > len(path) {
+			path = r.Path
+		}
+	}
+	return path
 }
 
 // past returns the name of a directory by its history, where the record does not know it or
@@ -215,6 +303,25 @@ func (d *Dir) keepRoot(r KnownRoot) error {
 		return err
 	}
 	return d.appendLine(f, r.line())
+}
+
+// readLines returns the lines of the end of a file of the state directory, at most so many bytes of it;
+// none if there is no such file.
+func (d *Dir) readLines(name string, most int64) ([][]byte, error) {
+	f, st, err := d.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, d.part(name, err)
+	}
+	defer f.Close()
+	begin := max(0, st.Size-most)
+	raw := bytes.NewBuffer(make([]byte, 0, st.Size-begin+bytes.MinRead)) // one read, however long it is
+	if _, err := raw.ReadFrom(io.NewSectionReader(f, begin, most)); err != nil {
+		return nil, d.part(name, err)
+	}
+	return bytes.Split(raw.Bytes(), []byte("\n")), nil
 }
 
 // appendLine writes a JSON value as a line to a file of the state directory, durably, and closes

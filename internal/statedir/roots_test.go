@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
 // TestChangedRoots: whichever byte of the record changes, a root that did not move has its
@@ -17,11 +18,11 @@ func TestChangedRoots(t *testing.T) {
 	leads := func(path string) bool { return path == "/a" }
 	enter := func() string {
 		t.Helper()
-		name, _, err := open(t, path).EnterRoot("/a", "one", true, statedir.Evidence{Leads: leads})
+		entered, err := open(t, path).EnterRoot("/a", "one", true, statedir.Evidence{Leads: leads})
 		must(t, err)
-		return name
+		return entered.Name
 	}
-	_, _, err := open(t, path).EnterRoot("/a", "one", false, statedir.Evidence{Leads: leads})
+	_, err := open(t, path).EnterRoot("/a", "one", false, statedir.Evidence{Leads: leads})
 	must(t, err)
 	file := filepath.Join(path, "roots.log")
 	raw, err := os.ReadFile(file)
@@ -50,12 +51,12 @@ func TestRoots(t *testing.T) {
 	enter := func(at, id, want, wantFrom string) {
 		t.Helper()
 		leads[at] = id
-		name, from, err := d.EnterRoot(at, id, false, statedir.Evidence{Leads: func(path string) bool { return leads[path] == id }})
-		if err != nil || name != want || from != wantFrom {
-			t.Errorf("%s at %q: %q from %q, %v; want %q from %q", id, at, name, from, err, want, wantFrom)
+		in, err := d.EnterRoot(at, id, false, statedir.Evidence{Leads: func(path string) bool { return leads[path] == id }})
+		if err != nil || in.Name != want || in.From != wantFrom {
+			t.Errorf("%s at %q: %+v, %v; want %q from %q", id, at, in, err, want, wantFrom)
 		}
-		if back, err := d.RootPath(name); err != nil || back != at && leads[back] != id {
-			t.Errorf("%q is at %q, %v", name, back, err)
+		if back, err := d.RootPath(in.Name); err != nil || back != at && leads[back] != id {
+			t.Errorf("%q is at %q, %v", in.Name, back, err)
 		}
 	}
 	enter("/a", "one", "/a", "")
@@ -75,9 +76,9 @@ func TestRoots(t *testing.T) {
 	if name, err := d.RootName("/unknown"); err != nil || name != "/unknown" {
 		t.Errorf("%q, %v", name, err)
 	}
-	name, from, err := d.EnterRoot("/looked", "two", true, statedir.Evidence{Leads: func(string) bool { return false }})
-	if now, _ := d.RootPath("/a"); err != nil || name != "/a" || from != "/again" || now != "/again" {
-		t.Errorf("a look: %q from %q, now at %q, %v", name, from, now, err)
+	in, err := d.EnterRoot("/looked", "two", true, statedir.Evidence{Leads: func(string) bool { return false }})
+	if now, _ := d.RootPath("/a"); err != nil || in.Name != "/a" || in.From != "/again" || now != "/again" {
+		t.Errorf("a look: %+v, now at %q, %v", in, now, err)
 	}
 	enter("/c", "six", "/c", "")
 	delete(leads, "/again")
@@ -119,9 +120,9 @@ func TestRootsByHistory(t *testing.T) {
 	}
 	enter := func(path, id, want, wantFrom string) {
 		t.Helper()
-		name, from, err := d.EnterRoot(path, id, false, evidence(id))
-		if err != nil || name != want || from != wantFrom {
-			t.Errorf("%s at %q: %q from %q, %v; want %q from %q", id, path, name, from, err, want, wantFrom)
+		in, err := d.EnterRoot(path, id, false, evidence(id))
+		if err != nil || in.Name != want || in.From != wantFrom {
+			t.Errorf("%s at %q: %+v, %v; want %q from %q", id, path, in, err, want, wantFrom)
 		}
 	}
 	lose := func() { must(t, os.Remove(filepath.Join(path, "roots.log"))) }
@@ -132,7 +133,7 @@ func TestRootsByHistory(t *testing.T) {
 	at = "/a"
 	enter("/a", "one", "/a", "")
 	lose()
-	_, _, err := d.EnterRoot("/b", "one", false, statedir.Evidence{Leads: evidence("one").Leads}) // as one that knew of no history
+	_, err := d.EnterRoot("/b", "one", false, statedir.Evidence{Leads: evidence("one").Leads}) // as one that knew of no history
 	must(t, err)
 	enter("/a", "one", "/a", "")
 	if paths, err := d.RootPaths(); err != nil || len(paths) != 1 || paths[0] != "/a" {
@@ -147,5 +148,72 @@ func TestRootsByHistory(t *testing.T) {
 	}
 	if is, err := d.Names("/c"); is || err != nil {
 		t.Errorf("/c is named, %v", err)
+	}
+}
+
+// kept are histories of directories by their names.
+type kept map[string]pathsafe.Stat
+
+func (k kept) Has(name string) bool { _, has := k[name]; return has }
+
+func (k kept) KnownAs(dir pathsafe.Stat, others []string) (string, error) {
+	for name, of := range k {
+		if of.ID.Ino == dir.ID.Ino && !slices.Contains(others, name) {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+// TestFindRoot: a directory is found by what it is, also after it was moved or the record was lost;
+// where nothing is, the path decides.
+func TestFindRoot(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	a, b, sub := filepath.Join(base, "a"), filepath.Join(base, "b"), filepath.Join(base, "a", "sub")
+	must(t, os.MkdirAll(sub, 0o755))
+	path := filepath.Join(t.TempDir(), "state")
+	d := open(t, path)
+	find := func(at, want string, look bool, k statedir.Histories) {
+		t.Helper()
+		if name, err := d.FindRoot(at, look, k); err != nil || name != want {
+			t.Errorf("%q: %q, %v; want %q", at, name, err, want)
+		}
+	}
+	find(a, a, false, nil)
+	find(sub, sub, false, nil)
+	for _, test := range [][2]string{{a, a}, {sub, sub}, {sub + "/deeper", sub}, {a + "/other", a}, {base, ""}, {a + "b", ""}} {
+		if got := d.RootAround(test[0]); got != test[1] {
+			t.Errorf("around %q: %q, want %q", test[0], got, test[1])
+		}
+	}
+	must(t, os.Rename(a, b))
+	find(b, a, false, nil)
+	find(a, a, true, nil) // nothing is there, and it is the name of the one that was moved
+	if to := d.MovedRoot(a); to != b {
+		t.Errorf("%q was moved to %q", a, to)
+	}
+	if to := d.MovedRoot(b) + d.MovedRoot(base); to != "" {
+		t.Errorf("moved to %q", to)
+	}
+	must(t, os.Remove(filepath.Join(path, statedir.RootsLog)))
+	dir, err := pathsafe.OpenRoot(b)
+	must(t, err)
+	defer dir.Close()
+	st, err := dir.Stat()
+	must(t, err)
+	id, err := dir.Identity()
+	must(t, err)
+	find(b, a, true, kept{a: st})
+	for _, want := range []bool{true, false} { // it is written again
+		in, err := d.EnterRoot(b, id, false, statedir.EvidenceOf(id, st, kept{a: st}))
+		if err != nil || in != (statedir.EnteredRoot{Name: a, From: in.From, WasLost: want}) {
+			t.Errorf("%+v, %v; lost: %v", in, err, want)
+		}
+	}
+	must(t, os.Mkdir(a, 0o755)) // another one in its place
+	find(a, a+" (2)", true, kept{a: st})
+	if to := d.MovedRoot(a); to != b {
+		t.Errorf("%q was moved to %q", a, to)
 	}
 }

@@ -3,7 +3,6 @@ package action
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -41,11 +40,7 @@ func isStanding(path string) bool {
 
 // overlaps reports whether one of two directories is the other, or in it; "" is not known.
 func overlaps(a, b string) bool {
-	return a != "" && b != "" && (isWithin(a, b) || isWithin(b, a))
-}
-
-func isWithin(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+	return a != "" && b != "" && (pathsafe.IsWithin(a, b) || pathsafe.IsWithin(b, a))
 }
 
 // HaltsOfKin returns the halts of the known restore roots that share directories with the one at a
@@ -122,7 +117,7 @@ func identitiesOf(real string, dir *pathsafe.Dir) map[string]bool {
 func locate(mounts []*mountinfo.Info, path string) string {
 	var on *mountinfo.Info
 	for _, m := range mounts { // of several at one mount point the last is on top
-		if isWithin(path, m.Mountpoint) && (on == nil || len(m.Mountpoint) >= len(on.Mountpoint)) {
+		if pathsafe.IsWithin(path, m.Mountpoint) && (on == nil || len(m.Mountpoint) >= len(on.Mountpoint)) {
 			on = m
 		}
 	}

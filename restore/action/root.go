@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -308,15 +307,6 @@ func (r *Root) Hold(ctx context.Context) error {
 		return err
 	}
 	return r.history.begins()
-}
-
-// HoldFor is Hold for a restore that was planned for this root. A faulty plan is found before
-// anything is written.
-func (r *Root) HoldFor(ctx context.Context, planned *restore.Restore) error {
-	if err := r.check(planned.Root()); err != nil {
-		return restore.Internal(restore.Preflight, err)
-	}
-	return r.Hold(ctx)
 }
 
 // isHeld reports whether the root was held since it was entered.

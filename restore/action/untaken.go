@@ -15,8 +15,8 @@ import (
 // A Logged is the set of snapshots that the audit log names, and "" if an entry names none.
 type Logged map[string]bool
 
-// LoggedSnapshots returns the snapshots that the audit log names. Read calls visit with each entry.
-func LoggedSnapshots(read func(visit func(audit.Entry) error) (audit.Head, error)) (Logged, error) {
+// LoggedSnapshots returns the snapshots that the audit log names.
+func LoggedSnapshots(read ReadLog) (Logged, error) {
 	known := Logged{}
 	_, err := read(func(e audit.Entry) error {
 		known[e.Snapshot] = true

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
@@ -64,38 +63,5 @@ func TestUntaken(t *testing.T) {
 	}
 	if (action.Logged{}).IsUntaken("roots/x/1-forged") {
 		t.Error("a log without entries has proven that a snapshot was never taken")
-	}
-}
-
-// TestUnreadLatest: with no readable savepoint the newest damaged one decides, and without that the
-// newest commit that stands by the log.
-func TestUnreadLatest(t *testing.T) {
-	commit := func(id string, state audit.State, undoneBy string) *audit.Action {
-		return &audit.Action{ID: id, State: state, UndoneBy: undoneBy}
-	}
-	actions := func() []*audit.Action {
-		return []*audit.Action{
-			commit("first", audit.Done, ""), commit("second", audit.Done, ""), commit("undone", audit.Done, "back"), commit("failed", audit.Failed, ""),
-			{ID: "back", State: audit.Done, Rollback: audit.Session},
-		}
-	}
-	older := &savepoint.DamageError{RunDir: "a", Sequence: 1}
-	newer := &savepoint.DamageError{RunDir: "b", Sequence: 2}
-	retired := &savepoint.DamageError{RunDir: "c", Sequence: 3, Retired: true}
-	never := func() []*audit.Action {
-		t.Error("the log was read, though a savepoint decides")
-		return nil
-	}
-	unread, lost := action.UnreadLatest("", &savepoint.Survey{Damaged: []*savepoint.DamageError{newer, older, retired}}, nil, never)
-	if unread != newer || lost != "" {
-		t.Errorf("of damaged savepoints: %v, %q", unread, lost)
-	}
-	unread, lost = action.UnreadLatest("", &savepoint.Survey{Damaged: []*savepoint.DamageError{retired}}, nil, actions)
-	if unread != nil || lost != "second" {
-		t.Errorf("without savepoints: %v, %q", unread, lost)
-	}
-	unread, lost = action.UnreadLatest("/elsewhere", &savepoint.Survey{Damaged: []*savepoint.DamageError{newer}}, nil, func() []*audit.Action { return nil })
-	if unread != nil || lost != "" {
-		t.Errorf("of another root: %v, %q", unread, lost)
 	}
 }

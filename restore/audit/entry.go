@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
@@ -293,7 +292,7 @@ func (e *Event) after(open map[string]string) map[string]string {
 }
 
 // RootText is the path of a restore root as it stands in the log, see [Event].
-func RootText(path string) string { return rootText(path) }
+func RootText(path string) string { return canonjson.PathText(path) }
 
 // RootOf is the reverse of [RootText].
 func RootOf(text string) string {
@@ -301,15 +300,6 @@ func RootOf(text string) string {
 		return path
 	}
 	return text
-}
-
-// rootText is a path as it stands in the log. An absolute path does not begin
-// with a quote, so that the two forms cannot be mistaken.
-func rootText(path string) string {
-	if utf8.ValidString(path) {
-		return path
-	}
-	return strconv.QuoteToASCII(path)
 }
 
 // maxReason bounds a reason, in bytes.

@@ -88,7 +88,7 @@ func (l *Log) last(action string, end bool) (last Event, err error) {
 }
 
 func (l *Log) add(event Event, wanted func(tail) (bool, error)) error {
-	event.Root, event.Reason = rootText(event.Root), reasonText(event.Reason)
+	event.Root, event.Reason = RootText(event.Root), reasonText(event.Reason)
 	if err := event.check(); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
@@ -125,7 +125,7 @@ func (l *Log) Open(root string) ([]string, error) {
 	var ids []string
 	err := l.locked(func(at tail) error {
 		for id, in := range at.last.Open {
-			if in == rootText(root) {
+			if in == RootText(root) {
 				ids = append(ids, id)
 			}
 		}

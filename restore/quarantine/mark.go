@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
+	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
 // Rule is a rule of section 12.
@@ -84,21 +84,13 @@ func (c Candidate) check() error {
 	return nil
 }
 
-// text is a candidate as its record holds it: paths that are no UTF-8 are quoted.
-// A path that is absolute does not begin with a quote.
+// text is a candidate as its record holds it.
 func (c Candidate) text() Candidate {
-	c.RestoreRoot, c.RunDirs = pathText(c.RestoreRoot), slices.Clone(c.RunDirs)
+	c.RestoreRoot, c.RunDirs = canonjson.PathText(c.RestoreRoot), slices.Clone(c.RunDirs)
 	for i, path := range c.RunDirs {
-		c.RunDirs[i] = pathText(path)
+		c.RunDirs[i] = canonjson.PathText(path)
 	}
 	return c
-}
-
-func pathText(path string) string {
-	if utf8.ValidString(path) {
-		return path
-	}
-	return strconv.QuoteToASCII(path)
 }
 
 const sourceLen = 64

@@ -195,13 +195,10 @@ func (s *Store) Show(ctx context.Context, source string) (Record, error) {
 	return v.Record, nil
 }
 
-// minPrefix is how many digits name a candidate.
-const minPrefix = 4
-
 // resolve reads the record of the candidate that is meant.
 func resolve(l listing, source string) (version, error) {
-	if len(source) < minPrefix || len(source) > sourceLen || !hexdigits.Only(source) {
-		return version{}, fmt.Errorf("%.100q is neither a source id of %d lower-case hex digits nor the first %d or more of one: %w", source, sourceLen, minPrefix, ErrUnknown)
+	if len(source) < hexdigits.Least || len(source) > sourceLen || !hexdigits.Only(source) {
+		return version{}, fmt.Errorf("%.100q is neither a source id of %d lower-case hex digits nor the first %d or more of one: %w", source, sourceLen, hexdigits.Least, ErrUnknown)
 	}
 	sources, err := l.sources(source)
 	switch {

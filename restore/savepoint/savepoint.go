@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
@@ -69,6 +69,11 @@ func (sp Savepoint) Root() string { return sp.root }
 
 // Attempt is the id of the attempt that it was prepared for, a UUID.
 func (sp Savepoint) Attempt() string { return sp.record.Attempt }
+
+// IsNamed reports whether this is its ID or that of its attempt, or the first digits of one.
+func (sp Savepoint) IsNamed(id string) bool {
+	return hexdigits.Begins(sp.Attempt(), id) || hexdigits.Begins(sp.id, id)
+}
 
 // Created is when it was prepared, as it was signed.
 func (sp Savepoint) Created() time.Time { return sp.created }
@@ -250,15 +255,7 @@ func (sp *Savepoint) check(key string, s slot) error {
 	return nil
 }
 
-// rootText is a path as JSON can hold it. An absolute path does not begin with a
-// quote, so that the two forms cannot be mistaken.
-func rootText(path string) string {
-	if utf8.ValidString(path) {
-		return path
-	}
-	return strconv.QuoteToASCII(path)
-}
-
+// parseRoot is the reverse of [canonjson.PathText].
 func parseRoot(text string) (string, error) {
 	path := text
 	if text != "" && text[0] == '"' {
@@ -267,7 +264,7 @@ func parseRoot(text string) (string, error) {
 			return "", errForm
 		}
 	}
-	if rootText(path) != text {
+	if canonjson.PathText(path) != text {
 		return "", errForm
 	}
 	return path, nil

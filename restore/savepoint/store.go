@@ -181,9 +181,8 @@ func (s *Store) ofKey(key string, list func(*chain) ([]Savepoint, error)) ([]Sav
 // error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
 // several, and a [*DamageError] when any savepoint of the store is damaged.
 func (s *Store) Find(id string) (Savepoint, error) {
-	const shortest = 4
-	if len(id) < shortest || !hexdigits.Only(id) {
-		return Savepoint{}, fmt.Errorf("%.100q is not the id of a savepoint, nor %d of its digits: %w", id, shortest, fs.ErrNotExist)
+	if len(id) < hexdigits.Least || !hexdigits.Only(id) {
+		return Savepoint{}, fmt.Errorf("%.100q is not the id of a savepoint, nor %d of its digits: %w", id, hexdigits.Least, fs.ErrNotExist)
 	}
 	all, err := s.List("")
 	if err != nil {

@@ -75,7 +75,7 @@ func (s *Store) prepare(ctx context.Context, root, attempt string, d Draft, opts
 		return "", err
 	}
 	r := recordAfter(tip)
-	r.Attempt, r.Root, r.Report = attempt, rootText(clean), d.Report.digests()
+	r.Attempt, r.Root, r.Report = attempt, canonjson.PathText(clean), d.Report.digests()
 	opts.RunDir = c.runDir(prepared, slot{r.Sequence, attempt})
 	opts.Outputs, opts.Constraints = d.Outputs, with(d.Said, r)
 	opts.Extra = map[string][]byte{reportMarkdown: d.Report.Markdown, reportJSON: d.Report.JSON}

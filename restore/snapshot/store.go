@@ -395,9 +395,8 @@ func byTime(all []Header) []Header {
 // error is fs.ErrNotExist when there is none, ErrAmbiguous when there are
 // several, and a [*DamageError] when it is damaged. Damage beside it is ignored.
 func (s *Store) Find(id string) (*Snapshot, error) {
-	const shortest = 4
-	if len(id) < shortest || !hexdigits.Only(id) {
-		return nil, notAnID(fmt.Sprintf("%.100q is not the id of a snapshot, nor %d of its digits", id, shortest))
+	if len(id) < hexdigits.Least || !hexdigits.Only(id) {
+		return nil, notAnID(fmt.Sprintf("%.100q is not the id of a snapshot, nor %d of its digits", id, hexdigits.Least))
 	}
 	var found *Snapshot
 	_, err := s.eachChain(func(p chainDir) error {

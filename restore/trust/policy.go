@@ -89,6 +89,15 @@ func (p Policy) WithOwn(id string) Policy {
 	return p
 }
 
+// Untrusted returns the index of the first of these validators that is revoked, or else of the first
+// that is not pinned; -1 if all are pinned.
+func (p Policy) Untrusted(ids []string) int {
+	if i := slices.IndexFunc(ids, func(id string) bool { return p.Of(id) == Revoked }); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(ids, func(id string) bool { return p.Of(id) != Pinned })
+}
+
 // Reason returns why a validator was revoked; "" where that is not known.
 func (p Policy) Reason(id string) string { return p.revoked[id].Note }
 

@@ -223,3 +223,21 @@ func TestOwn(t *testing.T) {
 		})
 	}
 }
+
+// TestUntrusted: a revoked validator is named before an earlier one that is not pinned.
+func TestUntrusted(t *testing.T) {
+	a, b, c := id("a"), id("b"), id("c")
+	p, err := trust.Load(place(t, map[string]string{"trusted.d/a": a, "revoked.d/b": b}))
+	must(t, err)
+	for _, test := range []struct {
+		ids  []string
+		want int
+	}{{nil, -1}, {[]string{a, a}, -1}, {[]string{a, c, c}, 1}, {[]string{c, a, b, b}, 2}} {
+		if got := p.Untrusted(test.ids); got != test.want {
+			t.Errorf("%.3q: %d, want %d", test.ids, got, test.want)
+		}
+	}
+	if got := (trust.Policy{}).Untrusted([]string{a}); got != 0 {
+		t.Errorf("with no pins: %d", got)
+	}
+}

@@ -317,6 +317,12 @@ func heldContents() map[string][2]string {
 	with("base-without-prefix", "A digest without sha256:.", func(_, base forge.Fields) { base["app.py"] = forge.Hash("old\n")[7:] })
 	with("base-number", "A base that is a number.", func(_, base forge.Fields) { base["app.py"] = 0 })
 	with("removed-null", "The base of a removed path is null.", func(_, base forge.Fields) { base["notes/old.txt"] = nil })
+	heldLists(with)
+	return contents
+}
+
+// heldLists are those whose lists of removed and of executable paths break a rule.
+func heldLists(with func(name, says string, change func(c, base forge.Fields))) {
 	removed := func(name, says string, paths ...string) {
 		with(name, says, func(c, base forge.Fields) {
 			delete(base, "notes/old.txt")
@@ -358,7 +364,6 @@ func heldContents() map[string][2]string {
 	executable("executable-twice", "An output is executable twice.", "app.py", "app.py")
 	executable("executable-unordered", "The executable outputs do not ascend.", "tests/new.py", "app.py")
 	executable("executable-number", "An executable output is a number.", 1)
-	return contents
 }
 
 // heldClaims are values of "constraints" that name CHANGES in no form, or do not name it.

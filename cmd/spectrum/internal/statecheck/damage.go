@@ -32,6 +32,16 @@ func (f *Flaw) Steps() string {
 	return f.Remedy + "; " + f.Accept
 }
 
+// LostOf returns the ids of the savepoints and snapshots that are lost, or that the audit log does not
+// bear out, each once.
+func LostOf(flaws []Flaw) (ids []string) {
+	for _, f := range flaws {
+		ids = append(ids, f.Lost...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
 // varying matches the parts that differ between findings of one kind: ids, numbers and quoted
 // names.
 var varying = regexp.MustCompile(`"(\\.|[^"\\])*"|[0-9a-f]{8}[0-9a-f-]*|[0-9]+`)

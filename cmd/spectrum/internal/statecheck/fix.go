@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -29,7 +28,7 @@ func Mend(state string, err error) string {
 		return ""
 	}
 	path := filepath.Join(access.Dir, access.Name)
-	if !strings.HasPrefix(path, strings.TrimSuffix(state, "/")+"/") {
+	if path == state || !pathsafe.IsWithin(path, state) {
 		return ""
 	}
 	switch {

@@ -26,3 +26,14 @@ func TestFold(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestLostOf: every lost record is named once, in order.
+func TestLostOf(t *testing.T) {
+	flaws := []Flaw{{Lost: []string{"c", "a"}}, {What: "damage"}, {Lost: []string{"a", "b"}}}
+	if got := LostOf(flaws); !reflect.DeepEqual(got, []string{"a", "b", "c"}) {
+		t.Errorf("%q", got)
+	}
+	if got := LostOf(flaws[1:2]); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/visible"
@@ -118,7 +119,7 @@ func Bytes(n int64) string {
 // are enough to name something, if nothing else begins with them.
 const (
 	Shortest = 8
-	Least    = 4
+	Least    = hexdigits.Least
 )
 
 // Served is the next step where another user serves what was named, or the way to it.

@@ -1,0 +1,261 @@
+package action
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
+	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
+)
+
+// A ReadLog calls visit with each entry of an audit log, of a damaged log with those before the damage,
+// and returns where the log stands.
+type ReadLog func(visit func(audit.Entry) error) (audit.Head, error)
+
+// Naming is what an ID, or "latest", names among the commits.
+type Naming int
+
+// The values of Naming.
+const (
+	NamesNothing      Naming = iota
+	NamesCommit              // one that can be undone: Savepoint
+	NamesSeveral             // Several
+	NamesUnread              // one whose savepoint cannot be read: Damage
+	NamesUndone              // one that was undone (Savepoint), or all were: Rollback, nil where the log does not have it
+	NamesUnfinished          // one that has begun and not ended: Action
+	NamesRollback            // a rollback, or the restore of a snapshot: Action
+	NamesLost                // one that stands by the log, and whose savepoint is lost: Action
+	NamesNotCompleted        // one that failed, or was released: Action
+)
+
+// Named is a commit by its name. The fields of its kind are set.
+type Named struct {
+	Kind      Naming
+	Savepoint savepoint.Savepoint
+	Several   []savepoint.Savepoint
+	Damage    *savepoint.DamageError
+	Action    *audit.Action
+	Rollback  *audit.Entry
+}
+
+// NamedCommit finds the commit that an ID names, or the first digits of one; of commit and savepoint
+// alike. A commit that can be undone comes first, then what is known of it by its savepoint, and then
+// by the log.
+func NamedCommit(id string, all *savepoint.Survey, read ReadLog) Named {
+	var found []savepoint.Savepoint
+	for _, sp := range all.Standing {
+		if sp.IsNamed(id) {
+			found = append(found, sp)
+		}
+	}
+	switch len(found) {
+	case 0:
+	case 1:
+		return Named{Kind: NamesCommit, Savepoint: found[0]}
+	default:
+		return Named{Kind: NamesSeveral, Several: found}
+	}
+	for _, d := range all.Damaged {
+		if !d.Retired && hexdigits.Begins(d.Attempt, id) {
+			return Named{Kind: NamesUnread, Damage: d}
+		}
+	}
+	for _, sp := range all.Retired {
+		if sp.IsNamed(id) {
+			return Named{Kind: NamesUndone, Savepoint: sp, Rollback: RollbackOf(sp.Attempt(), read)}
+		}
+	}
+	actions, open := read.actions("")
+	if c := unfinished(actions, open, func(c *audit.Action) bool { return hexdigits.Begins(c.ID, id) }); c != nil {
+		return Named{Kind: NamesUnfinished, Action: c}
+	}
+	for _, last := range []struct {
+		kind Naming
+		is   func(*audit.Action) bool
+	}{
+		{NamesRollback, func(c *audit.Action) bool { return !c.IsCommit() }},
+		{NamesLost, stands},
+		{NamesNotCompleted, func(c *audit.Action) bool {
+			return c.IsCommit() && (c.State == audit.Failed || c.State == audit.LeftAsIs)
+		}},
+	} {
+		for _, c := range actions {
+			if hexdigits.Begins(c.ID, id) && last.is(c) {
+				return Named{Kind: last.kind, Action: c}
+			}
+		}
+	}
+	return Named{}
+}
+
+// LatestCommit finds the newest commit in the root of a name, or in all if that is "". It names none if
+// there are commits in several roots, nor if a newer one may be one whose savepoint cannot be read or is
+// lost.
+func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
+	standing := slices.Clone(all.Standing)
+	if root != "" {
+		standing = slices.DeleteFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != root })
+	}
+	if d := newestUnread(root, all.Damaged, standing); d != nil {
+		return Named{Kind: NamesUnread, Damage: d}
+	}
+	if len(standing) > 0 {
+		newest := standing[len(standing)-1]
+		if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
+			return Named{Kind: NamesSeveral, Several: standing}
+		}
+		return Named{Kind: NamesCommit, Savepoint: newest}
+	}
+	actions, open := read.actions(root)
+	for _, c := range slices.Backward(actions) {
+		if stands(c) {
+			return Named{Kind: NamesLost, Action: c}
+		}
+	}
+	if c := unfinished(actions, open, func(*audit.Action) bool { return true }); c != nil {
+		return Named{Kind: NamesUnfinished, Action: c}
+	}
+	last := lastRollback(read, func(e *audit.Entry) bool { return len(e.Actions) > 0 && (root == "" || e.Root == audit.RootText(root)) })
+	if last == nil {
+		return Named{}
+	}
+	return Named{Kind: NamesUndone, Rollback: last}
+}
+
+// newestUnread returns the newest savepoint that cannot be read, in the root of a name or in all if that
+// is "", and that may be newer than those that can be read.
+func newestUnread(root string, damaged []*savepoint.DamageError, standing []savepoint.Savepoint) (unread *savepoint.DamageError) {
+	for _, d := range damaged {
+		if d.Retired || root != "" && !d.IsOf(root) {
+			continue
+		}
+		if len(standing) > 0 {
+			newest := standing[len(standing)-1]
+			if !d.IsOf(newest.Root()) || d.Sequence <= newest.Sequence() {
+				continue
+			}
+		}
+		if unread == nil || d.Sequence >= unread.Sequence {
+			unread = d
+		}
+	}
+	return unread
+}
+
+// stands reports whether a commit is in force by the log.
+func stands(c *audit.Action) bool { return c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" }
+
+// actions returns what the log has of commits and rollbacks in the root of a name, or in all if that is
+// "", and the IDs of the actions that have not ended; of a damaged log none of these.
+func (read ReadLog) actions(root string) ([]*audit.Action, map[string]string) {
+	var history audit.History
+	head, _ := read(func(e audit.Entry) error {
+		if root == "" || e.Root == audit.RootText(root) {
+			history.See(&e)
+		}
+		return nil
+	})
+	return history.Actions(), head.Open
+}
+
+// unfinished returns the first by its ID of the meant commits that have begun and not ended, as after a
+// kill; nil for none.
+func unfinished(actions []*audit.Action, open map[string]string, isMeant func(*audit.Action) bool) *audit.Action {
+	for _, id := range slices.Sorted(maps.Keys(open)) {
+		for _, c := range actions {
+			if c.ID == id && c.IsCommit() && !c.Began.IsZero() && isMeant(c) {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// RollbackOf returns the entry of the last rollback that has undone a commit; nil where the log has none.
+func RollbackOf(commit string, read ReadLog) *audit.Entry {
+	return lastRollback(read, func(e *audit.Entry) bool { return slices.Contains(e.Actions, commit) })
+}
+
+// lastRollback returns the last entry of a rollback that was carried out, and that is meant.
+func lastRollback(read ReadLog, isMeant func(*audit.Entry) bool) (last *audit.Entry) {
+	_, _ = read(func(e audit.Entry) error {
+		if e.Kind == audit.RolledBack && e.Snapshot != "" && isMeant(&e) {
+			last = &e
+		}
+		return nil
+	})
+	return last
+}
+
+// TakenBefore returns the IDs of the snapshots that the log has from before a commit; nil where it does
+// not have the commit.
+func TakenBefore(commit string, read ReadLog) map[string]bool {
+	ids, hasBegun := map[string]bool{}, false
+	_, _ = read(func(e audit.Entry) error {
+		hasBegun = hasBegun || e.Kind == audit.CommitBegin && e.Action == commit
+		ids[e.Snapshot] = ids[e.Snapshot] || !hasBegun
+		return nil
+	})
+	if !hasBegun {
+		return nil
+	}
+	return ids
+}
+
+// SnapshotsFor returns, of the snapshots of its root, the ID of the one from before a commit, "" if it is
+// gone, and whether an emergency rollback would restore one from before it. It verifies none.
+func SnapshotsFor(commit string, all []snapshot.Header, read ReadLog) (before string, hasWhole bool) {
+	earlier := TakenBefore(commit, read)
+	for _, h := range all {
+		if h.Action == commit && h.Kind == snapshot.PreAction {
+			before = h.ID
+		}
+		if h.ForEmergency() { // the newest counts
+			hasWhole = earlier == nil || earlier[h.ID]
+		}
+	}
+	return before, hasWhole
+}
+
+// SnapshotOf finds, among all snapshots, the one from before the action that an ID names, or the first
+// digits of one; a commit is named by its savepoint, too. It returns the IDs of both, "" for none; two
+// actions are several.
+func SnapshotOf(id string, all []snapshot.Header, read ReadLog) (before, of string, isSeveral bool) {
+	commits := map[string]bool{}
+	actions, _ := read.actions("")
+	for _, c := range actions {
+		if c.IsCommit() && hexdigits.Begins(c.Savepoint, id) {
+			commits[c.ID] = true
+		}
+	}
+	for _, h := range all {
+		if h.Kind != snapshot.PreAction || h.Action == "" || !commits[h.Action] && !hexdigits.Begins(h.Action, id) {
+			continue
+		}
+		if of != "" && of != h.Action {
+			return "", "", true
+		}
+		before, of = h.ID, h.Action
+	}
+	return before, of, false
+}
+
+// NewestWhole returns the newest snapshot of a whole root among these that verifies; nil for none.
+func NewestWhole(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
+	for _, h := range slices.Backward(all) {
+		if !h.Whole || h.Unread > 0 || !among[h.ID] {
+			continue
+		}
+		found, err := store.Find(h.ID)
+		if err != nil {
+			continue
+		}
+		if damaged, err := store.Verify(ctx, found); err == nil && len(damaged) == 0 {
+			return &h
+		}
+	}
+	return nil
+}
