@@ -24,7 +24,7 @@ const unfinished = ".new-"
 
 func (f *files) root() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(f.path) }
 
-func (f *files) Get(_ context.Context, key string, off, n int64) (io.ReadCloser, error) {
+func (f *files) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	p, err := pathsafe.Parse(key)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (f *files) Get(_ context.Context, key string, off, n int64) (io.ReadCloser,
 	if n < 0 {
 		n = st.Size - off
 	}
-	return &section{io.NewSectionReader(file, off, n), file}, nil
+	return counted{&section{io.NewSectionReader(file, off, n), file}, counter(ctx)}, nil
 }
 
 // noRoot is the error of a missing directory, which is no missing object.
@@ -194,6 +194,9 @@ func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
+// listedSize is what an object in the listing of a directory counts for: about what a server sends.
+const listedSize = 256
+
 var errEnough = errors.New("no more objects are needed")
 
 func (f *files) walk(ctx context.Context, prefix string, found func(Object) bool) error {
@@ -214,10 +217,12 @@ func (f *files) walk(ctx context.Context, prefix string, found func(Object) bool
 		return err
 	}
 	defer dir.Close()
+	count := counter(ctx)
 	err = dir.Walk(ctx, func(rel string, st pathsafe.Stat) error {
 		if !st.Mode.IsRegular() || strings.HasPrefix(path.Base(rel), ".") {
 			return nil
 		}
+		count(listedSize)
 		if !found(Object{prefix + rel, st.Size, st.ModTime}) {
 			return errEnough
 		}

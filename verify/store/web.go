@@ -30,8 +30,8 @@ func openSite(a Address, patience time.Duration) *site {
 
 // newTransport returns a transport that gives up on a silent server. Answers are not decompressed: their
 // bytes are those of the object.
-func newTransport(patience time.Duration) *http.Transport {
-	return &http.Transport{
+func newTransport(patience time.Duration) http.RoundTripper {
+	return counting{&http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: patience, KeepAlive: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    patience,
@@ -42,7 +42,7 @@ func newTransport(patience time.Duration) *http.Transport {
 		MaxResponseHeaderBytes: 256 << 10,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,
-	}
+	}}
 }
 
 // checkRedirect follows a few redirects, none that leaves https, and none that leads to this host from
