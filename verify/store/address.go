@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
 )
@@ -117,6 +118,9 @@ func (a *Address) ofWeb(u *url.URL) error {
 	}
 	if u.RawQuery != "" || u.ForceQuery {
 		return errors.New("a store by https takes no parameters")
+	}
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return errors.New("write the host in ASCII letters, as in xn--bcher-kva.example")
 	}
 	a.store = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/" + a.dir}).String()
 	return checkSecure(u)
