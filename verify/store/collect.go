@@ -194,16 +194,15 @@ func (s *Store) planOf(ctx context.Context, root string) (*plan, error) {
 		return nil, err
 	}
 	var found *plan
-	err = readRun(raw, func(_ string, content io.Reader) error {
-		raw, err := io.ReadAll(content)
-		if err == nil {
-			found, err = parseMap(raw)
-		}
-		if err == nil {
+	err = readRun(ctx, raw, func(_ string, content io.Reader) (err error) {
+		if found, err = parseMap(content); err == nil {
 			err = errStop
 		}
 		return err
 	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, &WrongError{s.address, key, err}
 	}

@@ -40,8 +40,11 @@ func (r *Run) Pull(ctx context.Context, dir *pathsafe.Dir, watch Watch) error {
 }
 
 // Check fetches the outputs, checks them, and keeps nothing. A content at a place that was found right
-// before, for a run of this store, is not fetched again.
+// before, for a run of this store, is not fetched again; right can be nil.
 func (r *Run) Check(ctx context.Context, watch Watch, right *Right) error {
+	if right == nil {
+		right = &Right{}
+	}
 	return r.fetch(ctx, watch, func() *puller { return &puller{run: r, right: right} })
 }
 
@@ -62,14 +65,6 @@ func (r *Right) has(place [sha256.Size]byte, add bool) bool {
 		r.set[place] = true
 	}
 	return r.set[place]
-}
-
-func sizeOf(extents []extent) int64 {
-	var all int64
-	for _, e := range extents {
-		all += int64(e.n)
-	}
-	return all
 }
 
 // fetch fetches all outputs: small ones together, up to a piece, and large ones piece by piece.
@@ -104,7 +99,7 @@ type job struct{ first, end int }
 type puller struct {
 	run   *Run
 	out   *writer // nil to keep nothing
-	right *Right  // nil without
+	right *Right  // nil to fetch a content each time
 	buf   []byte
 }
 

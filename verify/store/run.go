@@ -65,13 +65,9 @@ func (r *Run) unpack(ctx context.Context, raw []byte, dir *pathsafe.Dir) error {
 	w := writer{root: dir}
 	defer w.Close()
 	var changes []byte
-	err := readRun(raw, func(name string, content io.Reader) (err error) {
+	err := readRun(ctx, raw, func(name string, content io.Reader) (err error) {
 		if name == mapFile {
-			raw, err := io.ReadAll(content)
-			if err != nil {
-				return err
-			}
-			if r.plan, err = parseMap(raw); err != nil {
+			if r.plan, err = parseMap(content); err != nil {
 				return err
 			}
 			r.runDir, err = pathsafe.Parse(bundle.RunsDirs()[0] + "/" + r.plan.runID)
@@ -119,6 +115,16 @@ func (r *Run) verify(ctx context.Context, dir *pathsafe.Dir, changes []byte) err
 	}
 	if len(r.plan.ends) != r.listing.Len() {
 		return fmt.Errorf("%s has %d outputs, and %d are signed", mapFile, len(r.plan.ends), r.listing.Len())
+	}
+	err = r.plan.checkClaims(func(yield func([sha256.Size]byte) bool) {
+		for e := range r.listing.Entries() {
+			if !yield(e.Digest) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", mapFile, err)
 	}
 	r.completed, _ = run.ClaimedCompletion() // the same file, in a directory of this user
 	digest, named, err := bundle.ChangesClaim(r.listing.TaskSpec())
