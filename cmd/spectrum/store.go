@@ -261,7 +261,6 @@ func (a *app) newFetched() (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepFetched(above)
 	b, err := newBoxIn(above)
 	if err != nil {
 		return nil, err
@@ -269,30 +268,7 @@ func (a *app) newFetched() (*box, error) {
 	if err := b.make(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if err := b.dir.TryLock(); err != nil {
-		return nil, errors.Join(err, b.close())
-	}
 	return b, nil
-}
-
-// sweepFetched removes the directories that no process has locked, and that are not new. What cannot be
-// removed now stays for a later command.
-func sweepFetched(above *pathsafe.Dir) {
-	names, err := above.Names()
-	if err != nil {
-		return
-	}
-	for _, name := range names {
-		dir, err := above.OpenDir(name)
-		if err != nil {
-			continue
-		}
-		st, err := dir.Stat()
-		if err == nil && time.Since(st.ModTime) > time.Minute && dir.TryLock() == nil && removeAllIn(dir) == nil {
-			_ = above.Rmdir(name)
-		}
-		dir.Close()
-	}
 }
 
 // storeHints are the next steps after a request to a store that failed.

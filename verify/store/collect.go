@@ -40,7 +40,7 @@ func (e *LockedError) Error() string {
 // times are those of the clock of the store. A push never relies on a marked pack, and looks for marks
 // once more when its run is visible, so no order of a push and a collection loses a byte. One collection
 // works in a store at a time; unlock has it take over from one that was killed longer ago than the grace
-// period. If any run cannot be read, nothing is removed.
+// period. If any run cannot be read, no pack is removed.
 func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (done Collected, err error) {
 	c := &collection{Store: s, token: []byte(rand.Text())}
 	if err := c.lock(ctx, grace, unlock); err != nil {
@@ -52,6 +52,9 @@ func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (
 			err = errors.Join(err, s.delete(ctx, lockKey))
 		}
 	}()
+	if d, ok := s.driver.(*files); ok {
+		d.tidy(ctx)
+	}
 	now, err := c.now(ctx)
 	if err != nil {
 		return Collected{}, err

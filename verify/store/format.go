@@ -21,9 +21,10 @@ import (
 const (
 	runsPrefix  = "runs/"
 	packsPrefix = "packs/"
-	marksPrefix = "gc/marks/"
-	lockKey     = "gc/lock"
-	clockKey    = "gc/clock"
+	gcPrefix    = "gc/"
+	marksPrefix = gcPrefix + "marks/"
+	lockKey     = gcPrefix + "lock"
+	clockKey    = gcPrefix + "clock"
 )
 
 // The files of a run beside its artifacts.
