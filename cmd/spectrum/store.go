@@ -171,7 +171,9 @@ It works in two phases, so that it never takes a pack from a push. A pack that n
 needs, and that is older than the grace period, is marked. A later gc removes it, when
 the mark is older than the grace period too. All times are those of the store's clock.
 
-If any run cannot be read, gc removes nothing: "spectrum store check" names it.`,
+In a directory gc also removes the unfinished files of pushes that were killed.
+
+If any run cannot be read, gc removes no pack: "spectrum store check" names it.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.grace < time.Second {
