@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -44,11 +45,49 @@ func newBoxIn(above *pathsafe.Dir) (*box, error) {
 	if b.real, err = above.RealPath(); err != nil {
 		return nil, errors.Join(err, above.Close())
 	}
+	b.sweep()
 	return b, nil
 }
 
-// make makes the directory of the box. One that is not as it was made just now is not
-// ours: another one was put in its place.
+// leftAfter is how old a box must be before it is removed: its process has locked it by then.
+const leftAfter = time.Minute
+
+// sweep removes the boxes in the same directory that killed processes of this user left. What cannot be
+// removed now stays for a later command.
+func (b *box) sweep() {
+	names, err := b.above.Names()
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		id, ok := strings.CutPrefix(name, boxPrefix)
+		if !ok || len(id) != len(uuid.Nil.String()) || uuid.Validate(id) != nil {
+			continue
+		}
+		dir, err := b.above.OpenDir(name)
+		if err != nil {
+			continue
+		}
+		if b.isLeft(name, dir) && removeAllIn(dir) == nil && b.above.Holds(name, dir) == nil {
+			_ = b.above.Rmdir(name)
+		}
+		dir.Close()
+	}
+}
+
+// isLeft reports whether a directory is a box whose process has ended: no process has locked it. Where
+// another user can rename it, it may be any directory of this user, and is none.
+func (b *box) isLeft(name string, dir *pathsafe.Dir) bool {
+	st, err := dir.Stat()
+	if err != nil || !st.Private() || st.Bits() != 0o700 || time.Since(st.ModTime) < leftAfter {
+		return false
+	}
+	way, err := pathsafe.WayTo(filepath.Join(b.real, name))
+	return err == nil && len(way.Loose) == 0 && way.LeadsTo(dir) == nil && dir.TryLock() == nil
+}
+
+// make makes the directory of the box, and locks it where the file system can. One that is not as it was
+// made just now is not ours: another one was put in its place.
 func (b *box) make() error {
 	if err := b.above.Mkdir(b.name, 0o700); err != nil {
 		return err
@@ -62,7 +101,7 @@ func (b *box) make() error {
 		err = fmt.Errorf("another directory took the place of %q", b.name)
 	}
 	names, listErr := dir.Names()
-	if err = errors.Join(err, listErr); err == nil && len(names) > 0 {
+	if err = errors.Join(err, listErr); err == nil && (len(names) > 0 || errors.Is(dir.TryLock(), pathsafe.ErrLocked)) {
 		err = fmt.Errorf("another directory took the place of %q", b.name)
 	}
 	if err != nil {

@@ -25,8 +25,9 @@ directory, and its outputs. It prints the path of the run directory.
 ` + storeHelp + `
 
 Every byte is checked against the signature, and the whole is verified once more as
-verify does, before DIR appears. Whom you trust is a question of its own: "spectrum
-trust" pins validators.
+verify does, before DIR appears. Until then pull works in a directory
+.spectrum-export-... beside it; the next pull there removes that of a killed one.
+Whom you trust is a question of its own: "spectrum trust" pins validators.
 
 The name of the run directory comes from the store, and nothing has signed it. Files
 get the permissions of new files; a file can be executed only where a change set

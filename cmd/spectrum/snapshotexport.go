@@ -36,8 +36,8 @@ not in the bundle. Result artifacts of an earlier restore are left out, because 
 new restore makes its own. export prints how many entries it left out.
 
 DIR appears when it is complete, and replaces nothing. Until then export works in
-a directory .spectrum-export-... beside it, which only its owner can enter. You
-can remove the one that a killed export left.`,
+a directory .spectrum-export-... beside it, which only its owner can enter. The
+next export or pull there removes the one that a killed export left.`,
 		Args: exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return app.withSnapshots(func(s *snapshotCommand) error { return s.export(cmd.Context(), args[0], args[1]) })

@@ -171,7 +171,9 @@ It works in two phases, so that it never takes a pack from a push. A pack that n
 needs, and that is older than the grace period, is marked. A later gc removes it, when
 the mark is older than the grace period too. All times are those of the store's clock.
 
-If any run cannot be read, gc removes nothing: "spectrum store check" names it.`,
+In a directory gc also removes the unfinished files of pushes that were killed.
+
+If any run cannot be read, gc removes no pack: "spectrum store check" names it.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.grace < time.Second {
@@ -261,7 +263,6 @@ func (a *app) newFetched() (*box, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepFetched(above)
 	b, err := newBoxIn(above)
 	if err != nil {
 		return nil, err
@@ -269,30 +270,7 @@ func (a *app) newFetched() (*box, error) {
 	if err := b.make(); err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	if err := b.dir.TryLock(); err != nil {
-		return nil, errors.Join(err, b.close())
-	}
 	return b, nil
-}
-
-// sweepFetched removes the directories that no process has locked, and that are not new. What cannot be
-// removed now stays for a later command.
-func sweepFetched(above *pathsafe.Dir) {
-	names, err := above.Names()
-	if err != nil {
-		return
-	}
-	for _, name := range names {
-		dir, err := above.OpenDir(name)
-		if err != nil {
-			continue
-		}
-		st, err := dir.Stat()
-		if err == nil && time.Since(st.ModTime) > time.Minute && dir.TryLock() == nil && removeAllIn(dir) == nil {
-			_ = above.Rmdir(name)
-		}
-		dir.Close()
-	}
 }
 
 // storeHints are the next steps after a request to a store that failed.

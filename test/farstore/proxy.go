@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 )
 
 // A Fault answers a request in the place of a server, and may ask it.
@@ -156,4 +157,16 @@ func Stalled(w http.ResponseWriter, r *http.Request, server http.Handler) {
 	_, _ = io.CopyN(w, answer.Body, int64(answer.Body.Len()/2))
 	_ = http.NewResponseController(w).Flush()
 	<-r.Context().Done()
+}
+
+// Trickle answers with a status and then, for ever, a few bytes at a time.
+func Trickle(code int) Fault {
+	return func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.WriteHeader(code)
+		for r.Context().Err() == nil {
+			_, _ = io.WriteString(w, "    ")
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Millisecond)
+		}
+	}
 }

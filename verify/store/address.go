@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"unicode"
 
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
 )
@@ -112,11 +113,14 @@ func (a *Address) ofFile(u *url.URL) error {
 }
 
 func (a *Address) ofWeb(u *url.URL) error {
-	if u.Host == "" {
+	if u.Hostname() == "" {
 		return errors.New("the host is missing")
 	}
 	if u.RawQuery != "" || u.ForceQuery {
 		return errors.New("a store by https takes no parameters")
+	}
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return errors.New("write the host in ASCII letters, as in xn--bcher-kva.example")
 	}
 	a.store = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/" + a.dir}).String()
 	return checkSecure(u)
@@ -137,7 +141,7 @@ func (a *Address) ofS3(u *url.URL) error {
 		}
 		a.endpoint = values[0]
 		end, err := url.Parse(a.endpoint)
-		if err != nil || end.Host == "" || end.User != nil || end.RawQuery != "" || strings.Trim(end.Path, "/") != "" {
+		if err != nil || end.Hostname() == "" || end.User != nil || end.RawQuery != "" || strings.Trim(end.Path, "/") != "" {
 			return fmt.Errorf("endpoint %q is not https://HOST or https://HOST:PORT", a.endpoint)
 		}
 		if err := checkSecure(end); err != nil {

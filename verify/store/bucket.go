@@ -42,7 +42,7 @@ func openBucket(a Address, patience time.Duration) (*bucket, error) {
 		Region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")),
 		// Repeated here, and not by the library, whose waits are longer than a deadline.
 		MaxRetries: 1,
-		Transport:  newTransport(patience),
+		Transport:  counting{newTransport(patience)},
 	})
 	if err != nil {
 		return nil, err

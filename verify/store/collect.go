@@ -40,7 +40,7 @@ func (e *LockedError) Error() string {
 // times are those of the clock of the store. A push never relies on a marked pack, and looks for marks
 // once more when its run is visible, so no order of a push and a collection loses a byte. One collection
 // works in a store at a time; unlock has it take over from one that was killed longer ago than the grace
-// period. If any run cannot be read, nothing is removed.
+// period. If any run cannot be read, no pack is removed.
 func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (done Collected, err error) {
 	c := &collection{Store: s, token: []byte(rand.Text())}
 	if err := c.lock(ctx, grace, unlock); err != nil {
@@ -52,6 +52,9 @@ func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (
 			err = errors.Join(err, s.delete(ctx, lockKey))
 		}
 	}()
+	if d, ok := s.driver.(*files); ok {
+		d.tidy(ctx)
+	}
 	now, err := c.now(ctx)
 	if err != nil {
 		return Collected{}, err
@@ -194,16 +197,15 @@ func (s *Store) planOf(ctx context.Context, root string) (*plan, error) {
 		return nil, err
 	}
 	var found *plan
-	err = readRun(raw, func(_ string, content io.Reader) error {
-		raw, err := io.ReadAll(content)
-		if err == nil {
-			found, err = parseMap(raw)
-		}
-		if err == nil {
+	err = readRun(ctx, raw, func(_ string, content io.Reader) (err error) {
+		if found, err = parseMap(content); err == nil {
 			err = errStop
 		}
 		return err
 	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err != nil {
 		return nil, &WrongError{s.address, key, err}
 	}

@@ -19,7 +19,7 @@ type Object struct {
 // A Driver does the requests of one kind of store. A key is made of names of ASCII letters, digits,
 // "-", "_" and ".", separated by slashes. A missing object is fs.ErrNotExist, and an existing one
 // where there should be none is fs.ErrExist. An error that may not happen again is wrapped by
-// [Passing]. Drivers are safe for concurrent use.
+// [Passing]. A driver counts the bytes of answers when they arrive. Drivers are safe for concurrent use.
 type Driver interface {
 	// Get returns a reader of n bytes of an object from the offset off, or of all bytes from there
 	// if n is negative. The caller counts them.

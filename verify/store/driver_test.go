@@ -6,8 +6,12 @@ import (
 	"io/fs"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
@@ -117,6 +121,65 @@ func TestNamedFiles(t *testing.T) {
 	}
 	if raw, err := os.ReadFile(path + "/a"); string(raw) != "first" {
 		t.Errorf("%q, %v", raw, err)
+	}
+}
+
+// TestUnfinishedFiles: a collection removes the unfinished files of killed processes, and none of a living
+// one or of another kind.
+func TestUnfinishedFiles(t *testing.T) {
+	path := t.TempDir()
+	s := quick(t, "file://"+path)
+	b := verified(t, bundletest.New(t).Run("run-1", sampleOutputs()))
+	mustPush(t, s, b, state(t))
+	dir := openDir(t, path+"/runs")
+	var f files
+	living, release, ended := make(chan string), make(chan bool), make(chan error)
+	go func() {
+		ended <- f.replace(dir, []byte("content"), func(temporary string) error {
+			living <- temporary
+			<-release
+			return dir.RenameNoReplace(temporary, dir, "living")
+		})
+	}()
+	alive := "runs/" + <-living
+	dead := []string{"runs/" + unfinished + uuid.NewString(), "packs/ab/" + unfinished + uuid.NewString(), "gc/marks/" + unfinished + uuid.NewString()}
+	others := []string{"runs/" + unfinished + "x", "packs/ab/x", unfinished + uuid.NewString()}
+	young := "runs/" + unfinished + uuid.NewString()
+	for _, name := range slices.Concat(dead, others, []string{young}) {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path+"/"+name), 0o755), os.WriteFile(path+"/"+name, []byte("x"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-time.Hour)
+	for _, name := range slices.Concat(dead, others, []string{alive}) {
+		if err := os.Chtimes(path+"/"+name, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A minute passes for the young one only where the machine sleeps: its time is far ahead.
+	if err := os.Chtimes(path+"/"+young, old, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	collect(t, s)
+	for _, name := range dead {
+		if _, err := os.Lstat(path + "/" + name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+	for _, name := range slices.Concat(others, []string{young, alive}) {
+		if _, err := os.Lstat(path + "/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	release <- true
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if raw, err := os.ReadFile(path + "/runs/living"); string(raw) != "content" {
+		t.Errorf("%q, %v", raw, err)
+	}
+	if _, err := pull(t, s, b.Root()); err != nil {
+		t.Error(err)
 	}
 }
 

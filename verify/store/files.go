@@ -9,9 +9,11 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -24,7 +26,7 @@ const unfinished = ".new-"
 
 func (f *files) root() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(f.path) }
 
-func (f *files) Get(_ context.Context, key string, off, n int64) (io.ReadCloser, error) {
+func (f *files) Get(ctx context.Context, key string, off, n int64) (io.ReadCloser, error) {
 	p, err := pathsafe.Parse(key)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func (f *files) Get(_ context.Context, key string, off, n int64) (io.ReadCloser,
 	if n < 0 {
 		n = st.Size - off
 	}
-	return &section{io.NewSectionReader(file, off, n), file}, nil
+	return counted{&section{io.NewSectionReader(file, off, n), file}, counter(ctx)}, nil
 }
 
 // noRoot is the error of a missing directory, which is no missing object.
@@ -101,18 +103,27 @@ func (f *files) publish(dir *pathsafe.Dir, name string, content []byte) error {
 
 // publishNamed is publish for a file system without unnamed files.
 func (f *files) publishNamed(dir *pathsafe.Dir, name string, content []byte) error {
+	return f.replace(dir, content, func(temporary string) error { return dir.RenameNoReplace(temporary, dir, name) })
+}
+
+// replace makes an unfinished file, complete and synced, and calls move to have it take its place. What
+// then has the name of the unfinished file is removed. The file is locked until then: one without a lock
+// is that of a process that was killed. Where there are no locks, none is removed.
+func (f *files) replace(dir *pathsafe.Dir, content []byte, move func(temporary string) error) error {
 	temporary := unfinished + uuid.NewString()
 	file, err := dir.Create(temporary, 0o666)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(fill(file, content), file.Close())
-	if err == nil {
-		if err = dir.RenameNoReplace(temporary, dir, name); err == nil {
-			return nil
-		}
+	defer file.Close()
+	_ = sys.Lock(file)
+	if err = fill(file, content); err == nil {
+		err = move(temporary)
 	}
-	return errors.Join(err, dir.Unlink(temporary))
+	if left := dir.Unlink(temporary); !errors.Is(left, fs.ErrNotExist) {
+		err = errors.Join(err, left)
+	}
+	return err
 }
 
 func fill(file *os.File, content []byte) error {
@@ -128,12 +139,8 @@ func (f *files) Put(ctx context.Context, key string, content []byte) error {
 		return err
 	}
 	return f.write(key, func(dir *pathsafe.Dir, name string) error {
-		temporary := unfinished + uuid.NewString()
-		if err := f.publish(dir, temporary, content); err != nil {
-			return err
-		}
-		err := dir.RenameExchange(temporary, dir, name)
-		return errors.Join(err, dir.Unlink(temporary), dir.Sync())
+		err := f.replace(dir, content, func(temporary string) error { return dir.RenameExchange(temporary, dir, name) })
+		return errors.Join(err, dir.Sync())
 	})
 }
 
@@ -194,6 +201,9 @@ func (f *files) List(ctx context.Context, prefix string) iter.Seq2[Object, error
 	}
 }
 
+// listedSize is what an object in the listing of a directory counts for: about what a server sends.
+const listedSize = 256
+
 var errEnough = errors.New("no more objects are needed")
 
 func (f *files) walk(ctx context.Context, prefix string, found func(Object) bool) error {
@@ -214,10 +224,12 @@ func (f *files) walk(ctx context.Context, prefix string, found func(Object) bool
 		return err
 	}
 	defer dir.Close()
+	count := counter(ctx)
 	err = dir.Walk(ctx, func(rel string, st pathsafe.Stat) error {
 		if !st.Mode.IsRegular() || strings.HasPrefix(path.Base(rel), ".") {
 			return nil
 		}
+		count(listedSize)
 		if !found(Object{prefix + rel, st.Size, st.ModTime}) {
 			return errEnough
 		}
@@ -227,4 +239,59 @@ func (f *files) walk(ctx context.Context, prefix string, found func(Object) bool
 		return Passing(errors.New("an object was removed during the listing"))
 	}
 	return err
+}
+
+// leftAfter is how old an unfinished file must be before it is removed: its process has locked it by then.
+const leftAfter = time.Minute
+
+// tidy removes the unfinished files of processes that were killed. What cannot be removed now stays.
+func (f *files) tidy(ctx context.Context) {
+	root, err := f.root()
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	for _, prefix := range []string{runsPrefix, packsPrefix, gcPrefix} {
+		top, err := root.OpenDir(strings.TrimSuffix(prefix, "/"))
+		if err != nil {
+			continue
+		}
+		var left []string
+		_ = top.Walk(ctx, func(rel string, st pathsafe.Stat) error {
+			if st.Mode.IsRegular() && isUnfinished(path.Base(rel)) && time.Since(st.ModTime) > leftAfter {
+				left = append(left, rel)
+			}
+			return nil
+		})
+		for _, rel := range left {
+			removeUnlocked(top, rel)
+		}
+		top.Close()
+	}
+}
+
+func isUnfinished(name string) bool {
+	id, ok := strings.CutPrefix(name, unfinished)
+	return ok && len(id) == len(uuid.Nil.String()) && uuid.Validate(id) == nil
+}
+
+// removeUnlocked removes a file that no process has locked.
+func removeUnlocked(top *pathsafe.Dir, rel string) {
+	p, err := pathsafe.Parse(rel)
+	if err != nil {
+		return
+	}
+	dir, err := top.OpenParent(p, len(p.Components())-1)
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	file, _, err := dir.Open(p.Base())
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if sys.Lock(file) == nil {
+		_ = dir.Unlink(p.Base())
+	}
 }

@@ -4,17 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"github.com/spectrumfs/spectrum/internal/visible"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -24,9 +21,10 @@ import (
 const (
 	runsPrefix  = "runs/"
 	packsPrefix = "packs/"
-	marksPrefix = "gc/marks/"
-	lockKey     = "gc/lock"
-	clockKey    = "gc/clock"
+	gcPrefix    = "gc/"
+	marksPrefix = gcPrefix + "marks/"
+	lockKey     = gcPrefix + "lock"
+	clockKey    = gcPrefix + "clock"
 )
 
 // The files of a run beside its artifacts.
@@ -42,7 +40,8 @@ const (
 	maxPack    = 64 << 20  // bytes of a pack
 	maxFiles   = 4 << 20   // outputs
 	maxPacks   = 1 << 20   // packs of a run
-	maxExtents = 16 << 20  // extents of a run
+	maxExtents = 8 << 20   // extents of a run
+	minExtent  = 64 << 10  // bytes of an extent that is neither the first nor the last of its output
 )
 
 // members are the files of a run in their order. The last ones may be missing.
@@ -73,197 +72,6 @@ func parseID(text string) (p id, ok bool) {
 	}
 	_, err := hex.Decode(p[:], []byte(text))
 	return p, err == nil
-}
-
-// An extent is a part of a pack.
-type extent struct{ pack, off, n uint32 }
-
-// A pack is named by its content.
-type pack struct {
-	id   id
-	size uint32
-}
-
-// A plan says where the bytes of the outputs of a run are. It is what a MAP says, and nothing of it is
-// trusted.
-type plan struct {
-	runID   string
-	packs   []pack
-	ends    []uint32 // of each output, the end of its extents
-	extents []extent
-}
-
-// of returns the extents of an output.
-func (p *plan) of(output int) []extent {
-	first := uint32(0)
-	if output > 0 {
-		first = p.ends[output-1]
-	}
-	return p.extents[first:p.ends[output]]
-}
-
-// add appends an output.
-func (p *plan) add(extents []extent) {
-	p.extents = append(p.extents, extents...)
-	p.ends = append(p.ends, uint32(len(p.extents)))
-}
-
-const mapHead = "spectrum-map 1\n"
-
-// appendMap is the MAP of a plan.
-func (p *plan) appendMap(b []byte) []byte {
-	b = append(b, mapHead...)
-	b = fmt.Appendf(b, "run %s\npacks %d\n", p.runID, len(p.packs))
-	for _, pack := range p.packs {
-		b = hex.AppendEncode(b, pack.id[:])
-		b = append(b, ' ')
-		b = append(strconv.AppendUint(b, uint64(pack.size), 10), '\n')
-	}
-	b = fmt.Appendf(b, "files %d\n", len(p.ends))
-	for output := range p.ends {
-		for i, e := range p.of(output) {
-			if i > 0 {
-				b = append(b, ' ')
-			}
-			b = append(strconv.AppendUint(b, uint64(e.pack), 10), ':')
-			b = append(strconv.AppendUint(b, uint64(e.off), 10), ':')
-			b = strconv.AppendUint(b, uint64(e.n), 10)
-		}
-		b = append(b, '\n')
-	}
-	return b
-}
-
-// parseMap reads a MAP. Only what appendMap writes is one.
-func parseMap(raw []byte) (*plan, error) {
-	m := mapReader{rest: raw}
-	p, err := m.plan()
-	if err == nil && !bytes.Equal(p.appendMap(make([]byte, 0, len(raw))), raw) {
-		err = errors.New("it is not written in the one form")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", mapFile, err)
-	}
-	return p, nil
-}
-
-type mapReader struct{ rest []byte }
-
-func (m *mapReader) plan() (*plan, error) {
-	rest, ok := bytes.CutPrefix(m.rest, []byte(mapHead))
-	if !ok {
-		return nil, errors.New("it is of another form")
-	}
-	m.rest = rest
-	runID, err := m.after("run ")
-	if err == nil {
-		err = checkRunID(runID)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{runID: runID}
-	packs, err := m.count("packs ", maxPacks)
-	if err != nil {
-		return nil, err
-	}
-	for range packs {
-		line, _ := m.line()
-		name, size, _ := strings.Cut(line, " ")
-		of, ok := parseID(name)
-		n, err := number(size, maxPack)
-		if err != nil || !ok || n == 0 {
-			return nil, fmt.Errorf("bad pack %.100q", line)
-		}
-		p.packs = append(p.packs, pack{of, n})
-	}
-	files, err := m.count("files ", maxFiles)
-	if err != nil {
-		return nil, err
-	}
-	for range files {
-		line, ok := m.line()
-		if !ok {
-			return nil, errors.New("it ends too early")
-		}
-		if err := p.addLine(line); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-// addLine appends the extents of a line.
-func (p *plan) addLine(line string) error {
-	for line != "" {
-		var part string
-		part, line, _ = strings.Cut(line, " ")
-		var e extent
-		for i, to := range []*uint32{&e.pack, &e.off, &e.n} {
-			var digits string
-			var more bool
-			digits, part, more = strings.Cut(part, ":")
-			var err error
-			if *to, err = number(digits, maxPack); err != nil || more == (i == 2) {
-				return errors.New("bad extent")
-			}
-		}
-		if int(e.pack) >= len(p.packs) || e.n == 0 || uint64(e.off)+uint64(e.n) > uint64(p.packs[e.pack].size) {
-			return errors.New("an extent is not in its pack")
-		}
-		if len(p.extents) == maxExtents {
-			return fmt.Errorf("it has more than %d extents", maxExtents)
-		}
-		p.extents = append(p.extents, e)
-	}
-	p.ends = append(p.ends, uint32(len(p.extents)))
-	return nil
-}
-
-func (m *mapReader) line() (string, bool) {
-	line, rest, ok := bytes.Cut(m.rest, []byte{'\n'})
-	m.rest = rest
-	return string(line), ok
-}
-
-func (m *mapReader) after(prefix string) (string, error) {
-	line, _ := m.line()
-	text, ok := strings.CutPrefix(line, prefix)
-	if !ok {
-		return "", fmt.Errorf("%.100q where a line %q is expected", line, prefix)
-	}
-	return text, nil
-}
-
-func (m *mapReader) count(prefix string, limit uint32) (uint32, error) {
-	text, err := m.after(prefix)
-	if err != nil {
-		return 0, err
-	}
-	return number(text, limit)
-}
-
-// number reads a decimal number of at most limit.
-func number(text string, limit uint32) (uint32, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n > uint64(limit) {
-		return 0, fmt.Errorf("%.20q is not a number of at most %d", text, limit)
-	}
-	return uint32(n), nil
-}
-
-// checkRunID requires a name that is safe as a directory and on a terminal.
-func checkRunID(name string) error {
-	p, err := pathsafe.Parse(name)
-	switch {
-	case err != nil || len(p.Components()) != 1 || len(name) > pathsafe.MaxName:
-		return fmt.Errorf("run id %.100q is not a name", name)
-	case !utf8.ValidString(name) || visible.Escape(name) != name:
-		return fmt.Errorf("run id %.100q has characters that cannot be seen", name)
-	case strings.HasPrefix(name, "."):
-		return fmt.Errorf("run id %.100q begins with a dot", name)
-	}
-	return nil
 }
 
 // writeRun is the object of a run: its members, compressed.
@@ -305,18 +113,46 @@ func writeRun(content func(name string) ([]byte, error)) ([]byte, error) {
 // errStop ends readRun early.
 var errStop = errors.New("no more members are needed")
 
+// unpacking is what is decompressed of a run, up to a number of bytes. An archive reader looks for extended
+// headers on its own, any number of them; with room for one plain header it finds none.
+type unpacking struct {
+	ctx  context.Context // of one reading
+	in   io.Reader
+	left int64
+}
+
+func (u *unpacking) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	if u.left == 0 {
+		return 0, errors.New("it has extended headers, or more than the layout allows")
+	}
+	n, err := u.in.Read(p[:min(int64(len(p)), u.left)])
+	u.left -= int64(n)
+	return n, err
+}
+
+const tarBlock = 512
+
+// paddingOf is what follows a file in an archive.
+func paddingOf(size int64) int64 { return -size & (tarBlock - 1) }
+
 // readRun calls member for each file of a run, in order, with its content, all of which it must read.
 // Limits hold while it is decompressed.
-func readRun(raw []byte, member func(name string, content io.Reader) error) error {
+func readRun(ctx context.Context, raw []byte, member func(name string, content io.Reader) error) error {
 	source := bytes.NewReader(raw)
-	unpacked, err := gzip.NewReader(source)
+	packed, err := gzip.NewReader(source)
 	if err != nil {
 		return err
 	}
-	unpacked.Multistream(false)
+	packed.Multistream(false)
+	unpacked := &unpacking{ctx: ctx, in: packed}
 	archive := tar.NewReader(unpacked)
+	padding := int64(0)
 	next := 0
 	for {
+		unpacked.left = padding + 2*tarBlock // a header, or the two blocks at the end
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -337,6 +173,7 @@ func readRun(raw []byte, member func(name string, content io.Reader) error) erro
 			return fmt.Errorf("%s has %d bytes; at most %d are read", header.Name, header.Size, limitOf(header.Name))
 		}
 		next = at + 1
+		unpacked.left, padding = header.Size, paddingOf(header.Size)
 		if err := member(header.Name, archive); err != nil {
 			if errors.Is(err, errStop) {
 				return nil
@@ -351,8 +188,9 @@ func readRun(raw []byte, member func(name string, content io.Reader) error) erro
 }
 
 // nothingAfter requires that nothing follows the archive: the padding of tar is zeros.
-func nothingAfter(unpacked io.Reader, source *bytes.Reader) error {
+func nothingAfter(unpacked *unpacking, source *bytes.Reader) error {
 	const most = 64 << 10
+	unpacked.left = most + 1
 	rest, err := io.ReadAll(io.LimitReader(unpacked, most+1))
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,7 +19,7 @@ import (
 
 // discard reads the members of a run and keeps nothing.
 func discard(raw []byte) error {
-	return readRun(raw, func(_ string, content io.Reader) error {
+	return readRun(context.Background(), raw, func(_ string, content io.Reader) error {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	})
@@ -128,7 +129,7 @@ func TestMaps(t *testing.T) {
 	p.add(nil)
 	p.add([]extent{{1, 0, maxPack}})
 	good := string(p.appendMap(nil))
-	if again, err := parseMap([]byte(good)); err != nil || string(again.appendMap(nil)) != good {
+	if again, err := parseMap(strings.NewReader(good)); err != nil || string(again.appendMap(nil)) != good {
 		t.Fatalf("%v\n%s", err, good)
 	}
 	for from, to := range map[string]string{
@@ -139,17 +140,17 @@ func TestMaps(t *testing.T) {
 		if !strings.Contains(good, from) {
 			t.Errorf("%q is not in the MAP", from)
 		}
-		if _, err := parseMap([]byte(strings.Replace(good, from, to, 1))); err == nil {
+		if _, err := parseMap(strings.NewReader(strings.Replace(good, from, to, 1))); err == nil {
 			t.Errorf("%q in the place of %q is accepted", to, from)
 		}
 	}
 	for n := range good {
-		if _, err := parseMap([]byte(good[:n])); err == nil {
+		if _, err := parseMap(strings.NewReader(good[:n])); err == nil {
 			t.Errorf("the first %d bytes are accepted", n)
 		}
 	}
 	for _, more := range []string{"\n", "0:0:1\n", "x"} {
-		if _, err := parseMap([]byte(good + more)); err == nil {
+		if _, err := parseMap(strings.NewReader(good + more)); err == nil {
 			t.Errorf("%q at the end is accepted", more)
 		}
 	}
@@ -175,20 +176,7 @@ func TestLyingMaps(t *testing.T) {
 		p := *plan
 		p.ends, p.extents, p.packs = cloned(p.ends), cloned(p.extents), cloned(p.packs)
 		change(&p)
-		changed, err := writeRun(func(name string) ([]byte, error) {
-			if name == mapFile {
-				return p.appendMap(nil), nil
-			}
-			content, err := os.ReadFile(filepath.Join(run.Dir, name))
-			if errors.Is(err, os.ErrNotExist) {
-				return nil, nil
-			}
-			return content, err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return changed
+		return withMap(t, run, &p)
 	}
 	if !bytes.Equal(with(func(*planned) {}), raw) {
 		t.Fatal("the run is not written as it was pushed")
@@ -217,6 +205,25 @@ func TestLyingMaps(t *testing.T) {
 	if _, err := pull(t, s, b.Root()); !isFault(err) {
 		t.Errorf("beyond the end of the pack: %v", err)
 	}
+}
+
+// withMap is a run as it was sealed, with another MAP.
+func withMap(t *testing.T, run *bundletest.Run, p *plan) []byte {
+	t.Helper()
+	raw, err := writeRun(func(name string) ([]byte, error) {
+		if name == mapFile {
+			return p.appendMap(nil), nil
+		}
+		content, err := os.ReadFile(filepath.Join(run.Dir, name))
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, nil
+		}
+		return content, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // planned is a name for the type where a variable has its own.

@@ -5,166 +5,21 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
-	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
 
 // pieceSize is how many bytes of outputs are requested at once, and how large those are that are fetched
 // together.
 const pieceSize = 8 << 20
-
-// A Run is a run in a store whose signature was verified. Its outputs were not read.
-type Run struct {
-	store     *Store
-	root      string
-	runDir    pathsafe.Path
-	plan      *plan
-	listing   *verify.Listing
-	changes   *bundle.Changes // nil without
-	completed time.Time
-}
-
-// Runs lists the runs of the store in the order of their bundle roots. Nothing of them is checked.
-func (s *Store) Runs(ctx context.Context) ([]Object, error) {
-	listed, err := s.list(ctx, runsPrefix)
-	runs := make([]Object, 0, len(listed))
-	for _, o := range listed {
-		o.Key = strings.TrimPrefix(o.Key, runsPrefix)
-		if _, ok := parseID(o.Key); ok {
-			runs = append(runs, o)
-		}
-	}
-	return runs, err
-}
-
-// Open fetches the run directory of a run into dir, an empty directory of this user, as the one run of a
-// project there, and verifies what its signature covers.
-func (s *Store) Open(ctx context.Context, root string, dir *pathsafe.Dir) (*Run, error) {
-	key := runsPrefix + root
-	raw, err := s.whole(ctx, key, maxRun)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &NoRunError{s.address, root}
-	}
-	if err != nil {
-		return nil, err
-	}
-	r := &Run{store: s, root: root}
-	if err := r.unpack(ctx, raw, dir); err != nil {
-		if machine.IsOrdinary(err) || ctx.Err() != nil {
-			return nil, err
-		}
-		return nil, &WrongError{s.address, key, err}
-	}
-	return r, nil
-}
-
-func (r *Run) unpack(ctx context.Context, raw []byte, dir *pathsafe.Dir) error {
-	w := writer{root: dir}
-	defer w.Close()
-	var changes []byte
-	err := readRun(raw, func(name string, content io.Reader) (err error) {
-		if name == mapFile {
-			raw, err := io.ReadAll(content)
-			if err != nil {
-				return err
-			}
-			if r.plan, err = parseMap(raw); err != nil {
-				return err
-			}
-			r.runDir, err = pathsafe.Parse(bundle.RunsDirs()[0] + "/" + r.plan.runID)
-			return err
-		}
-		at, err := r.runDir.Child(name)
-		if err != nil {
-			return err
-		}
-		f, err := w.create(at, 0o666)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if name == bundle.ChangesFile {
-			if changes, err = io.ReadAll(content); err != nil {
-				return err
-			}
-			content = strings.NewReader(string(changes))
-		}
-		if _, err = io.Copy(f, content); err != nil {
-			return pathsafe.NoSpace(f, 1, err)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return r.verify(ctx, dir, changes)
-}
-
-// verify verifies the artifacts, and requires that they are those of the run that was named.
-func (r *Run) verify(ctx context.Context, dir *pathsafe.Dir, changes []byte) error {
-	runDir, err := dir.OpenParent(r.runDir, len(r.runDir.Components()))
-	if err != nil {
-		return err
-	}
-	run := verify.RunIn(dir, runDir, r.plan.runID)
-	defer run.Close()
-	if r.listing, err = verify.List(ctx, run); err != nil {
-		return err
-	}
-	if r.listing.Root() != r.root {
-		return fmt.Errorf("the signed run is another one, %s", r.listing.Root())
-	}
-	if len(r.plan.ends) != r.listing.Len() {
-		return fmt.Errorf("%s has %d outputs, and %d are signed", mapFile, len(r.plan.ends), r.listing.Len())
-	}
-	r.completed, _ = run.ClaimedCompletion() // the same file, in a directory of this user
-	digest, named, err := bundle.ChangesClaim(r.listing.TaskSpec())
-	if err == nil && named && sha256.Sum256(changes) == digest {
-		r.changes, err = bundle.ParseChanges(changes, func(yield func(string) bool) {
-			for e := range r.listing.Entries() {
-				if !yield(e.Path.String()) {
-					return
-				}
-			}
-		})
-	}
-	if err != nil {
-		r.changes = nil // no verdict: the restore judges the file
-	}
-	return nil
-}
-
-// RunID is the name of the run directory. Nothing has signed it.
-func (r *Run) RunID() string { return r.plan.runID }
-
-// RunDir is the path of the run directory in the directory that it was fetched into.
-func (r *Run) RunDir() string { return r.runDir.String() }
-
-// ValidatorID is the identity that signed the run.
-func (r *Run) ValidatorID() string { return r.listing.ValidatorID() }
-
-// Completed is the time that the run claims, which is signed; zero without.
-func (r *Run) Completed() time.Time { return r.completed }
-
-// Len is the number of outputs.
-func (r *Run) Len() int { return r.listing.Len() }
-
-// Claimed is the number of bytes of the outputs as the store claims it.
-func (r *Run) Claimed() int64 {
-	return sizeOf(r.plan.extents)
-}
 
 // Pull fetches the outputs into dir, the directory that the run was fetched into. Every byte is checked
 // against the signature. Files get mode 0666, or 0777 where a change set signed that they can be
@@ -185,8 +40,11 @@ func (r *Run) Pull(ctx context.Context, dir *pathsafe.Dir, watch Watch) error {
 }
 
 // Check fetches the outputs, checks them, and keeps nothing. A content at a place that was found right
-// before, for a run of this store, is not fetched again.
+// before, for a run of this store, is not fetched again; right can be nil.
 func (r *Run) Check(ctx context.Context, watch Watch, right *Right) error {
+	if right == nil {
+		right = &Right{}
+	}
 	return r.fetch(ctx, watch, func() *puller { return &puller{run: r, right: right} })
 }
 
@@ -207,14 +65,6 @@ func (r *Right) has(place [sha256.Size]byte, add bool) bool {
 		r.set[place] = true
 	}
 	return r.set[place]
-}
-
-func sizeOf(extents []extent) int64 {
-	var all int64
-	for _, e := range extents {
-		all += int64(e.n)
-	}
-	return all
 }
 
 // fetch fetches all outputs: small ones together, up to a piece, and large ones piece by piece.
@@ -249,7 +99,7 @@ type job struct{ first, end int }
 type puller struct {
 	run   *Run
 	out   *writer // nil to keep nothing
-	right *Right  // nil without
+	right *Right  // nil to fetch a content each time
 	buf   []byte
 }
 
@@ -489,56 +339,4 @@ func (r *ranges) pick(buf []byte, extents []extent) []byte {
 		content = append(content, buf[at:at+int64(e.n)]...)
 	}
 	return content
-}
-
-// A writer makes files and the directories on the way to them, in a directory of this user.
-type writer struct {
-	root *pathsafe.Dir
-	near string        // the path of the directory that is held
-	dir  *pathsafe.Dir // nil without
-}
-
-// Close closes the directory that is held.
-func (w *writer) Close() {
-	if w.dir != nil {
-		w.dir.Close()
-		w.dir = nil
-	}
-}
-
-func (w *writer) create(p pathsafe.Path, perm uint32) (*os.File, error) {
-	above, ok := p.Parent()
-	if !ok {
-		return w.root.Create(p.Base(), perm)
-	}
-	if w.dir == nil || w.near != above.String() {
-		w.Close()
-		dir, err := makeAll(w.root, above.Components())
-		if err != nil {
-			return nil, err
-		}
-		w.dir, w.near = dir, above.String()
-	}
-	return w.dir.Create(p.Base(), perm)
-}
-
-// makeAll makes the directories of a path that are missing, and opens the last.
-func makeAll(root *pathsafe.Dir, names []string) (*pathsafe.Dir, error) {
-	dir, err := root.Reopen()
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-			dir.Close()
-			return nil, err
-		}
-		sub, err := dir.OpenDir(name)
-		dir.Close()
-		if err != nil {
-			return nil, err
-		}
-		dir = sub
-	}
-	return dir, nil
 }

@@ -172,9 +172,17 @@ func (p *push) contents(ctx context.Context) (*plan, error) {
 	return k.plan, k.checkLimits()
 }
 
+// checkLimits requires that the run can be read again.
 func (k *packer) checkLimits() error {
-	if len(k.plan.packs) > maxPacks || len(k.plan.extents) > maxExtents {
-		return errors.New("the run is too large for a store")
+	err := k.plan.checkClaims(func(yield func([sha256.Size]byte) bool) {
+		for o := range k.bundle.Outputs() {
+			if !yield(o.Digest()) {
+				return
+			}
+		}
+	})
+	if err != nil || len(k.plan.packs) > maxPacks || len(k.plan.extents) > maxExtents {
+		return cmp.Or(err, errors.New("the run is too large for a store"))
 	}
 	return nil
 }

@@ -17,8 +17,6 @@ import (
 const Patience = 30 * time.Second
 
 const (
-	// slowest is the rate, in bytes a second, below which a transfer is given up.
-	slowest = 256 << 10
 	// attempts is how often a request is done at most, and firstPause how long is waited before the
 	// second: twice as long before each further one.
 	attempts   = 6
@@ -67,11 +65,11 @@ func New(address string, driver Driver, patience time.Duration) *Store {
 func (s *Store) Address() string { return s.address }
 
 // errStalled is the reason of a server that is too slow.
-var errStalled = errors.New("the server did not answer in time")
+var errStalled = errors.New("the server is silent or too slow")
 
 // again does a request until it succeeds, as often as is useful. size is the number of bytes that it
-// transfers. do calls alive when bytes have arrived.
-func (s *Store) again(ctx context.Context, op, key string, size int64, do func(ctx context.Context, alive func()) error) error {
+// sends. Those of answers are counted when they arrive.
+func (s *Store) again(ctx context.Context, op, key string, size int64, do func(ctx context.Context) error) error {
 	pause := s.pause
 	for n := 1; ; n++ {
 		err := s.once(ctx, size, do)
@@ -96,14 +94,12 @@ func (s *Store) again(ctx context.Context, op, key string, size int64, do func(c
 }
 
 // once does a request within its deadline.
-func (s *Store) once(ctx context.Context, size int64, do func(ctx context.Context, alive func()) error) error {
+func (s *Store) once(ctx context.Context, size int64, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	whole := time.AfterFunc(s.patience+time.Duration(size)*time.Second/slowest, func() { cancel(errStalled) })
-	defer whole.Stop()
-	silent := time.AfterFunc(s.patience+time.Duration(size)*time.Second/slowest, func() { cancel(errStalled) })
-	defer silent.Stop()
-	err := do(ctx, func() { silent.Reset(s.patience) })
+	ctx, stop := withPace(ctx, newPace(time.Now(), s.patience, size), func() { cancel(errStalled) })
+	defer stop()
+	err := do(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errStalled) {
 		return Passing(errStalled)
 	}
@@ -113,14 +109,13 @@ func (s *Store) once(ctx context.Context, size int64, do func(ctx context.Contex
 // read fills dst with the bytes of an object from an offset.
 func (s *Store) read(ctx context.Context, key string, off int64, dst []byte) error {
 	n := int64(len(dst))
-	return s.again(ctx, "get", key, n, func(ctx context.Context, alive func()) error {
-		alive()
+	return s.again(ctx, "get", key, 0, func(ctx context.Context) error {
 		body, err := s.driver.Get(ctx, key, off, n)
 		if err != nil {
 			return err
 		}
 		defer body.Close()
-		if _, err := io.ReadFull(&living{body, alive}, dst); err != nil {
+		if _, err := io.ReadFull(body, dst); err != nil {
 			return Passing(fmt.Errorf("the answer is too short: %w", err))
 		}
 		return atEnd(body)
@@ -130,14 +125,13 @@ func (s *Store) read(ctx context.Context, key string, off int64, dst []byte) err
 // whole reads an object of at most limit bytes.
 func (s *Store) whole(ctx context.Context, key string, limit int64) ([]byte, error) {
 	var content []byte
-	err := s.again(ctx, "get", key, limit, func(ctx context.Context, alive func()) error {
-		alive()
+	err := s.again(ctx, "get", key, 0, func(ctx context.Context) error {
 		body, err := s.driver.Get(ctx, key, 0, -1)
 		if err != nil {
 			return err
 		}
 		defer body.Close()
-		content, err = io.ReadAll(io.LimitReader(&living{body, alive}, limit+1))
+		content, err = io.ReadAll(io.LimitReader(body, limit+1))
 		if err != nil {
 			return Passing(err)
 		}
@@ -161,23 +155,9 @@ func atEnd(body io.Reader) error {
 	return nil
 }
 
-// living reports when bytes arrive.
-type living struct {
-	io.Reader
-	alive func()
-}
-
-func (l *living) Read(p []byte) (int, error) {
-	n, err := l.Reader.Read(p)
-	if n > 0 {
-		l.alive()
-	}
-	return n, err
-}
-
 func (s *Store) putIfAbsent(ctx context.Context, key string, content []byte) error {
 	tried := false
-	return s.again(ctx, "put", key, 2*int64(len(content)), func(ctx context.Context, _ func()) error {
+	return s.again(ctx, "put", key, 2*int64(len(content)), func(ctx context.Context) error {
 		err := s.driver.PutIfAbsent(ctx, key, content)
 		if errors.Is(err, fs.ErrExist) && tried && s.has(ctx, key, content) {
 			return nil // an attempt whose answer was lost
@@ -205,13 +185,13 @@ func (s *Store) isThere(ctx context.Context, key string, content []byte) bool {
 }
 
 func (s *Store) put(ctx context.Context, key string, content []byte) error {
-	return s.again(ctx, "put", key, int64(len(content)), func(ctx context.Context, _ func()) error {
+	return s.again(ctx, "put", key, int64(len(content)), func(ctx context.Context) error {
 		return s.driver.Put(ctx, key, content)
 	})
 }
 
 func (s *Store) stat(ctx context.Context, key string) (o Object, err error) {
-	err = s.again(ctx, "stat", key, 0, func(ctx context.Context, _ func()) error {
+	err = s.again(ctx, "stat", key, 0, func(ctx context.Context) error {
 		o, err = s.driver.Stat(ctx, key)
 		return err
 	})
@@ -219,7 +199,7 @@ func (s *Store) stat(ctx context.Context, key string) (o Object, err error) {
 }
 
 func (s *Store) delete(ctx context.Context, key string) error {
-	return s.again(ctx, "delete", key, 0, func(ctx context.Context, _ func()) error { return s.driver.Delete(ctx, key) })
+	return s.again(ctx, "delete", key, 0, func(ctx context.Context) error { return s.driver.Delete(ctx, key) })
 }
 
 // listed is how many objects of a listing are kept at most: a server could go on for ever.
@@ -228,15 +208,12 @@ const listed = 8 << 20
 // list returns the objects below a prefix, in the order of their keys, each once.
 func (s *Store) list(ctx context.Context, prefix string) ([]Object, error) {
 	var all []Object
-	const most = 256 << 20 // bytes of the answers together
-	err := s.again(ctx, "list", prefix, most, func(ctx context.Context, alive func()) error {
-		alive()
+	err := s.again(ctx, "list", prefix, 0, func(ctx context.Context) error {
 		all = all[:0]
 		for o, err := range s.driver.List(ctx, prefix) {
 			if err != nil {
 				return err
 			}
-			alive()
 			if all = append(all, o); len(all) > listed {
 				return fmt.Errorf("it lists more than %d objects", listed)
 			}

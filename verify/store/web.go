@@ -24,16 +24,20 @@ type site struct {
 }
 
 func openSite(a Address, patience time.Duration) *site {
-	client := &http.Client{Transport: newTransport(patience), CheckRedirect: checkRedirect}
-	return &site{&url.URL{Scheme: a.scheme, Host: a.host, Path: "/" + a.dir}, client}
+	base := &url.URL{Scheme: a.scheme, Host: a.host, Path: "/" + a.dir}
+	transport := newTransport(patience)
+	border := &border{dialer: newDialer(patience), own: address(base), proxies: map[string]bool{}}
+	transport.DialContext, transport.Proxy = border.dial, border.proxy
+	return &site{base, &http.Client{Transport: counting{transport}, CheckRedirect: checkRedirect}}
 }
 
 // newTransport returns a transport that gives up on a silent server. Answers are not decompressed: their
 // bytes are those of the object.
 func newTransport(patience time.Duration) *http.Transport {
+	dialer := newDialer(patience)
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: patience, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    patience,
 		ResponseHeaderTimeout:  patience,
 		ExpectContinueTimeout:  time.Second,
@@ -45,20 +49,8 @@ func newTransport(patience time.Duration) *http.Transport {
 	}
 }
 
-// checkRedirect follows a few redirects, none that leaves https, and none that leads to this host from
-// another one: a store must not choose what is requested here.
-func checkRedirect(to *http.Request, via []*http.Request) error {
-	from := via[0].URL
-	switch {
-	case len(via) > 5:
-		return lasting{errors.New("the server redirects more than five times")}
-	case isLoopback(from.Hostname()) != isLoopback(to.URL.Hostname()):
-		return lasting{fmt.Errorf("the server redirects to %s: between this host and the network no redirect is followed", to.URL.Host)}
-	}
-	if err := checkSecure(to.URL); err != nil {
-		return lasting{fmt.Errorf("the server redirects to %s: %w", to.URL.Host, err)}
-	}
-	return nil
+func newDialer(patience time.Duration) net.Dialer {
+	return net.Dialer{Timeout: patience, KeepAlive: 15 * time.Second}
 }
 
 func (s *site) request(ctx context.Context, method, key string, off, n int64) (*http.Response, error) {
