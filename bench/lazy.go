@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/test/sealcost"
 	"golang.org/x/sys/unix"
 )
 
@@ -99,25 +97,12 @@ func (b *bench) sealed(ctx context.Context, s set) ([]row, error) {
 	if err := readAll(s.project, s); err != nil {
 		return nil, err
 	}
-	project, err := pathsafe.OpenRoot(s.project)
-	if err != nil {
-		return nil, err
-	}
-	defer project.Close()
-	key, err := bundle.GenerateKey()
-	if err != nil {
-		return nil, err
-	}
+	runDir := filepath.Join(filepath.Dir(s.runDir()), "again")
 	seal := func(withTable bool) timing {
 		return func(ctx context.Context, _ int) (time.Duration, error) {
-			opts := bundle.SealOptions{
-				Project: project, RunDir: filepath.Join(filepath.Dir(s.runDir()), "again"), Outputs: []string{"data"},
-				Key: key, BuildID: "git:bench", Blocks: withTable,
-			}
 			before := processorTime()
-			_, err := bundle.Seal(ctx, opts)
-			took := processorTime() - before
-			return took, errors.Join(err, os.RemoveAll(opts.RunDir))
+			err := sealcost.Seal(ctx, s.project, runDir, "data", withTable)
+			return processorTime() - before, err
 		}
 	}
 	p, err := interleave(ctx, b.rounds, seal(true), seal(false))
