@@ -5,23 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"time"
-
-	"github.com/spectrumfs/spectrum/test/sealcost"
-	"golang.org/x/sys/unix"
 )
 
-// The targets of lazy views and of the block tables that they need.
+// The targets of lazy views. What the block table adds to sealing is BenchmarkSeal of verify/bundle: the
+// command always writes one.
 const (
-	lazyThere  = 5 * time.Second
-	lazyReads  = 0.9
-	tableCosts = 1 / 1.05
+	lazyThere = 5 * time.Second
+	lazyReads = 0.9
 )
 
 // lazy measures a view that is mounted before its outputs are read: how long it takes to be there with
-// very many files, and its memory; its first reads beside those of a verified view; and what a block
-// table adds to sealing.
+// very many files, and its memory; and its first reads beside those of a verified view.
 func (b *bench) lazy(ctx context.Context) (rows []row, err error) {
 	for _, part := range []struct {
 		set set
@@ -29,7 +24,6 @@ func (b *bench) lazy(ctx context.Context) (rows []row, err error) {
 	}{
 		{set{name: "many", n: b.sizes.million, size: speckSize, perDir: dirOfMillion}, b.lazyAtOnce},
 		{set{name: "reads", n: viewFiles, size: b.sizes.viewMiB * mib}, b.lazyRead},
-		{set{name: "small", n: b.sizes.small, size: smallSize}, b.sealed},
 	} {
 		err := b.withSet(ctx, part.set, func(s set) error {
 			more, err := part.do(ctx, s)
@@ -84,39 +78,8 @@ func (b *bench) lazyRead(ctx context.Context, s set) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := b.sealed(ctx, s)
-	return append([]row{
+	return []row{
 		timed("first read of a lazy view: a verified view", first, lazyReads, false),
 		timed("second read of a lazy view: the same", second, 0, false),
-	}, sealed...), err
-}
-
-// sealed holds the processor time of sealing with a block table against that without, which the command
-// cannot do: both are the function that it calls. Time itself is mostly that of the disk.
-func (b *bench) sealed(ctx context.Context, s set) ([]row, error) {
-	if err := readAll(s.project, s); err != nil {
-		return nil, err
-	}
-	runDir := filepath.Join(filepath.Dir(s.runDir()), "again")
-	seal := func(withTable bool) timing {
-		return func(ctx context.Context, _ int) (time.Duration, error) {
-			before := processorTime()
-			err := sealcost.Seal(ctx, s.project, runDir, "data", withTable)
-			return processorTime() - before, err
-		}
-	}
-	p, err := interleave(ctx, b.rounds, seal(true), seal(false))
-	if err != nil {
-		return nil, err
-	}
-	return []row{timed(fmt.Sprintf("seal of %d files of %d KiB with a block table: without, processor time", s.n, s.size/kib), p, tableCosts, false)}, nil
-}
-
-// processorTime is that of this process so far.
-func processorTime() time.Duration {
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		panic(err) // there is no such error for this process
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	}, nil
 }
