@@ -25,7 +25,7 @@ func (b *bench) million(ctx context.Context) (rows []row, err error) {
 		if rows, err = b.soonThere(ctx, s); err != nil {
 			return err
 		}
-		more, err := b.bytesEach(ctx, s)
+		more, err := b.bytesEach(ctx, s, b.mountSpectrum)
 		rows = append(rows, more...)
 		return err
 	})
@@ -69,8 +69,8 @@ func ls(ctx context.Context, dir string, times *[]time.Duration) error {
 
 // bytesEach takes the server's resident memory, also when every name was asked for and some
 // of the files were read.
-func (b *bench) bytesEach(ctx context.Context, s set) (rows []row, err error) {
-	m, err := b.mountSpectrum(ctx, s)
+func (b *bench) bytesEach(ctx context.Context, s set, mount mountFunc) (rows []row, err error) {
+	m, err := mount(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ func sections() []section {
 		{"preview", (*bench).previews},
 		{"edit", (*bench).edits},
 		{"view", (*bench).view},
+		{"lazy", (*bench).lazy},
 		{"names", (*bench).names},
 		{"restic", (*bench).restic},
 		{"memory", (*bench).memory},

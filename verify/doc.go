@@ -25,8 +25,8 @@
 // Nothing in a run directory or below the project root is trusted, also while
 // it is read: it may be changed, swapped or made to block at any moment. No
 // output is opened unless it is a regular file beneath the project root.
-// PROOF.json is not covered by the signature (decision D16): its check is one
-// the law asks for, not one that keeps a forger out.
+// PROOF.json is not covered by the signature, unless a block table is: its check
+// is one the law asks for, not one that keeps a forger out.
 //
 // # Promise
 //

@@ -13,7 +13,7 @@ while [ $# -gt 0 ]; do
     --restore-root) root=$2; shift ;;
     --run-dir) run_dir=$2; shift ;;
     --preview) id=$2; shift ;;
-    --json | --replace) ;;
+    --json | --replace | --lazy) ;;
     --html) : >"$2"; shift ;;
     --key | --project-root | --approve | --base) shift ;;
     --*) echo "spectrum: unknown flag $1" >&2; exit 64 ;;

@@ -170,8 +170,6 @@ func (o *mountOptions) check(runDirs []string) error {
 		return errors.New("a view of all runs is no view of a restore, and has no restore root")
 	case o.lazy && o.restoreRoot != "":
 		return errors.New("a lazy view is no view of a restore, and has no restore root: a restore reads everything first")
-	case o.lazy && o.all:
-		return errors.New("--lazy cannot be combined with --all, which reads each run when it is first entered")
 	case o.all && len(runDirs) != 1:
 		return fmt.Errorf("a view of all runs takes one directory that holds them, not %d", len(runDirs))
 	case len(runDirs) == 0 && !o.chain:

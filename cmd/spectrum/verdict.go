@@ -464,7 +464,7 @@ func rejectedJSON(err error) ([]byte, bool) {
 		if failure.Path != "" {
 			v.details["path"] = jsonText(failure.Path)
 		}
-	} else if !errors.Is(err, verify.ErrHoles) && !errors.Is(err, fusefs.ErrBadTree) {
+	} else if !errors.Is(err, verify.ErrHoles) && !errors.Is(err, fusefs.ErrBadTree) && !errors.Is(err, restore.ErrBlockTable) {
 		return nil, false
 	}
 	raw, err := canonjson.Marshal(map[string]any{"code": string(v.code), "details": v.details, "message": jsonText(err.Error()), "ok": false})

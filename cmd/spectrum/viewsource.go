@@ -40,7 +40,7 @@ const viewGCPercent = 30
 func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []string) (viewSource, error) {
 	debug.SetGCPercent(viewGCPercent)
 	if opts.all {
-		return a.openRunsView(cmd, runDirs[0])
+		return a.openRunsView(cmd, runDirs[0], opts.lazy)
 	}
 	c, err := a.openCandidate(cmd, runDirs, opts.chain)
 	if err != nil {
@@ -194,7 +194,7 @@ type runsView struct {
 	project     *pathsafe.Dir
 }
 
-func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
+func (a *app) openRunsView(cmd *cobra.Command, dir string, lazy bool) (*runsView, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (a *app) openRunsView(cmd *cobra.Command, dir string) (*runsView, error) {
 		return nil, err
 	}
 	v.Runs, err = view.OpenRuns(dir, view.RunsOptions{
-		Project: v.project, ProjectRoot: v.projectRoot, Marks: marks, Log: a.logger(), Rejected: rejectedJSON,
+		Project: v.project, ProjectRoot: v.projectRoot, Marks: marks, Log: a.logger(), Rejected: rejectedJSON, Lazy: lazy,
 	})
 	if err != nil {
 		v.project.Close()
@@ -246,5 +246,9 @@ func (v *runsView) mount(mountpoint string, opts fusemount.Options) (*fusemount.
 
 func (v *runsView) describe() (text string, fields map[string]any) {
 	names, _ := v.Names()
-	return fmt.Sprintf("%s of %q", numberOf(len(names), "run"), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
+	text, fields = fmt.Sprintf("%s of %q", numberOf(len(names), "run"), v.dir), map[string]any{"runs": len(names), "runs_dir": jsonText(v.dir)}
+	if v.Lazy {
+		text, fields["attested"] = text+", attested when entered", true
+	}
+	return text, fields
 }

@@ -65,7 +65,13 @@ func directoriesOf(p *restore.Plan) []GrantedDir {
 }
 
 func candidateOf(p *restore.Plan, policy trust.Policy) Candidate {
-	c := Candidate{Unsigned: []string{"PROOF.json"}}
+	c := Candidate{Unsigned: Unsigned(func(yield func(Tabled) bool) {
+		for run := range p.Runs() {
+			if !yield(run.Bundle()) {
+				return
+			}
+		}
+	})}
 	if p.IsChain() {
 		root := p.ChainRoot()
 		c.ChainRoot = &root

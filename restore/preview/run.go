@@ -2,7 +2,11 @@ package preview
 
 import (
 	"fmt"
+	"iter"
 	"strings"
+
+	"github.com/spectrumfs/spectrum/verify/blocktable"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
 // Named is a run whose signature was verified.
@@ -24,6 +28,22 @@ func RunText(b Named) string {
 // that was signed, which is UTF-8.
 func IsRenamed(b Named) bool {
 	return strings.ToValidUTF8(b.RunID(), "\uFFFD") != b.TaskID()
+}
+
+// Tabled is a bundle that may have a signed block table.
+type Tabled interface {
+	Blocks() (*blocktable.Table, error)
+}
+
+// Unsigned returns which artifacts of some bundles no signature covers: PROOF.json, unless each has a
+// block table that can be used. Its digest is signed with that of PROOF.json, which was compared.
+func Unsigned[B Tabled](bundles iter.Seq[B]) []string {
+	for b := range bundles {
+		if table, err := b.Blocks(); table == nil || err != nil {
+			return []string{bundle.Proof}
+		}
+	}
+	return []string{}
 }
 
 // maxTaskID is how many bytes of a task_id are shown; the JSON has all.

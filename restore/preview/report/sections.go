@@ -37,7 +37,7 @@ func (p *Report) sourceFields() []field {
 			field{"Signed by validator", run.ValidatorID + " (" + run.Standing + ")", ident})
 	}
 	fields = append(fields,
-		field{"Not covered by the signature", strings.Join(b.Candidate.Unsigned, ", "), ident},
+		unsignedField(b.Candidate.Unsigned),
 		field{"Project root", p.ProjectRoot, named},
 		field{"Restore root", b.Root.Path, named},
 		field{"Restore root, real path", b.Root.Real, named},
@@ -52,6 +52,15 @@ func (p *Report) sourceFields() []field {
 		fields = append(fields, field{"WARNING", p.Warning, prose})
 	}
 	return fields
+}
+
+// unsignedField names the artifacts that no signature covers. A signed block table signs PROOF.json.
+func unsignedField(unsigned []string) field {
+	const name = "Not covered by the signature"
+	if len(unsigned) == 0 {
+		return field{name, "no artifact", prose}
+	}
+	return field{name, strings.Join(unsigned, ", "), ident}
 }
 
 type scopeRow struct{ Scope, Detected, Action, Notes string }

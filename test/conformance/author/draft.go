@@ -211,7 +211,11 @@ func (d *draft) restored() []suite.Entry {
 			}
 			content := r.outputs[path]
 			size += len(content)
-			all = append(all, suite.Entry{Path: d.landed(base + path), Content: content, Mode: d.modes[path], After: true})
+			made := suite.Entry{Path: d.landed(base + path), Content: content, Mode: d.modes[path], After: true}
+			if f := r.disk[path]; f != nil { // in few bytes
+				made.Content, made.Size = f.Content, f.Size
+			}
+			all = append(all, made)
 			entries = append(entries, forge.Fields{"bytes": len(content), "relative_path": path, "sha256": forge.Hash(content)})
 		}
 		report := forge.Fields{

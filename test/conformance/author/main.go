@@ -32,7 +32,7 @@ func main() {
 // cases are all cases, in the order of their names.
 func cases() []suite.Case {
 	all := slices.Concat(accepted(), singles02(), singles03(), singles05(), singles06(),
-		pairs02(), pairs03(), pairs05(), orders05(), pairs06(), chains05(), chains06(), wholeChains(), replacements(), changeSets())
+		pairs02(), pairs03(), pairs05(), orders05(), pairs06(), chains05(), chains06(), wholeChains(), replacements(), changeSets(), blockTables())
 	slices.SortFunc(all, func(a, b suite.Case) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

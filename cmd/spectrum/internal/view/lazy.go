@@ -59,15 +59,18 @@ func (ProjectOutputs) Open(o verify.AttestedOutput) (fusefs.Content, int64, erro
 // Lazy is what a view shows of a candidate whose outputs are checked as they are read: each block
 // against the signed block table or, without a table, the whole output at its first opening.
 type Lazy struct {
-	attested *restore.Attested
-	scene    *Scene
-	runs     []*lazyRun
+	scene *Scene
+	runs  []*lazyRun
 }
 
 // NewLazy describes a candidate whose outputs come from somewhere.
 func NewLazy(attested *restore.Attested, from Outputs) *Lazy {
-	l := &Lazy{attested: attested, scene: LazySceneOf(attested)}
-	cache, whole := blocktable.NewCache(lazyCache), blockhash.NewCache(blockCache)
+	return newLazy(attested, from, blocktable.NewCache(lazyCache), blockhash.NewCache(blockCache))
+}
+
+// newLazy is NewLazy with the caches for checked blocks, with and without a block table.
+func newLazy(attested *restore.Attested, from Outputs, cache *blocktable.Cache, whole *blockhash.Cache) *Lazy {
+	l := &Lazy{scene: LazySceneOf(attested)}
 	for run := range attested.Runs() {
 		r := &lazyRun{run: run, from: from, shown: newShown(run.Bundle(), whole), cache: cache, files: make([]lazyFile, run.Bundle().Len())}
 		if r.table, _ = run.Bundle().Blocks(); r.table != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ const (
 	runUnverified runState = "unverified"
 	runVerifying  runState = "verifying"
 	runAccepted   runState = "accepted"
+	runAttested   runState = "attested" // in a lazy view, in the place of accepted
 	runRejected   runState = "rejected"
 	runChanged    runState = "changed" // it was accepted, but its artifacts are others now
 )
@@ -43,8 +45,7 @@ type run struct {
 	mu        sync.Mutex
 	now       runState // "" is unverified
 	tree      *fusefs.Tree
-	plan      *restore.Plan // of an accepted run
-	scene     *Scene        // of the same
+	shown     *shownRun // of an accepted run
 	rejection []byte
 	allowed   fs.FileMode // which users may read all of it, with tree
 	looked    time.Time   // when its artifacts were last found to be intact
@@ -56,6 +57,19 @@ type run struct {
 }
 
 var _ fusefs.Volume = (*run)(nil)
+
+// shownRun is what an accepted run shows.
+type shownRun struct {
+	scene *Scene
+	lazy  *Lazy // nil if the run was read as a whole
+}
+
+func (s *shownRun) state() runState {
+	if s.lazy != nil {
+		return runAttested
+	}
+	return runAccepted
+}
 
 // ModTime is that of the run directory.
 func (r *run) ModTime() time.Time {
@@ -96,7 +110,9 @@ func (r *run) state() runState {
 	return r.now
 }
 
-func (r *run) isAccepted() bool { return r.state() == runAccepted }
+func (r *run) isAccepted() bool { return isAccepted(r.state()) }
+
+func isAccepted(state runState) bool { return state == runAccepted || state == runAttested }
 
 // Tree returns the tree of the run's directory: that of a view of the run alone, or the reason why
 // there is none.
@@ -192,19 +208,19 @@ func (r *run) settle(done <-chan struct{}, in *queue) (*fusefs.Tree, error) {
 		}
 	}()
 	r.set(runVerifying, nil, nil)
-	plan, tree, err := r.verify(ctx, func(_ int, bytes int64) { r.listed(bytes, in, end) })
+	shown, tree, err := r.verify(ctx, func(_ int, bytes int64) { r.listed(bytes, in, end) })
 	if cause := context.Cause(ctx); errors.Is(cause, errOtherQueue) {
 		return nil, cause
 	}
 	reason, isVerdict := r.view.Rejected(err)
 	switch {
 	case err == nil:
-		for planned := range plan.Runs() {
-			if b := planned.Bundle(); preview.IsRenamed(b) {
+		for b := range shown.scene.Bundles() {
+			if preview.IsRenamed(b) {
 				r.view.Log.Warn("the name of a directory is not signed", "run", r.name, "task_id", b.TaskID())
 			}
 		}
-		r.set(runAccepted, tree, plan)
+		r.set(shown.state(), tree, shown)
 		return tree, nil
 	case !isVerdict || ctx.Err() != nil:
 		r.set(runUnverified, nil, nil)
@@ -214,32 +230,49 @@ func (r *run) settle(done <-chan struct{}, in *queue) (*fusefs.Tree, error) {
 	return r.reject(reason)
 }
 
-func (r *run) set(state runState, tree *fusefs.Tree, plan *restore.Plan) {
+func (r *run) set(state runState, tree *fusefs.Tree, shown *shownRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now, r.tree, r.plan, r.looked = state, tree, plan, time.Now()
+	r.now, r.tree, r.shown, r.looked = state, tree, shown, time.Now()
 	if tree != nil {
 		r.allowed = readable(r.Perm())
 	}
-	if plan != nil {
-		r.scene = SceneOf(plan)
-		r.allowed &= r.scene.privatePerm()
+	if shown != nil {
+		r.allowed &= shown.scene.privatePerm()
 	}
 }
 
 // verify plans the run as a view of it alone would.
-func (r *run) verify(ctx context.Context, listed func(files int, bytes int64)) (*restore.Plan, *fusefs.Tree, error) {
+func (r *run) verify(ctx context.Context, listed func(files int, bytes int64)) (*shownRun, *fusefs.Tree, error) {
 	run := verify.RunOf(r.view.Project, r.view.runs, r.name)
 	defer run.Close()
-	plan, err := restore.ForView(ctx, restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Listed: listed}})
+	candidate := restore.Candidate{Runs: []*verify.Run{run}, Watch: verify.Watch{Reread: true, Listed: listed}}
+	shown, files, err := r.view.show(ctx, candidate)
 	if err != nil {
 		return nil, nil, err
 	}
 	origin := preview.Origin{ProjectRoot: r.view.ProjectRoot, RunDirs: []string{r.path}}
 	above := func(string) fs.FileMode { return granted(r.view.runs) }
-	scene := SceneOf(plan)
-	tree, err := treeOf(scene, Files(plan), candidateFiles(origin, scene, false, r.view.status.since, above), r.Perm())
-	return plan, tree, err
+	control := candidateFiles(origin, shown.scene, shown.lazy != nil, r.view.status.since, above)
+	tree, err := treeOf(shown.scene, files, control, r.Perm())
+	return shown, tree, err
+}
+
+// show verifies a candidate, or in a lazy view only what is signed, and lists its files.
+func (v *Runs) show(ctx context.Context, c restore.Candidate) (*shownRun, iter.Seq[fusefs.File], error) {
+	if v.Lazy {
+		attested, err := restore.ForLazyView(ctx, c)
+		if err != nil {
+			return nil, nil, err
+		}
+		lazy := newLazy(attested, ProjectOutputs{}, v.blocks, v.wholes)
+		return &shownRun{lazy.scene, lazy}, lazy.Files(), nil
+	}
+	plan, err := restore.ForView(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &shownRun{SceneOf(plan), nil}, Files(plan), nil
 }
 
 // reject shows the verdict, and nothing else.
@@ -267,13 +300,13 @@ const lookAgainAfter = time.Second
 func (r *run) Spoiled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.now != runAccepted || time.Since(r.looked) < lookAgainAfter {
+	if !isAccepted(r.now) || time.Since(r.looked) < lookAgainAfter {
 		return r.now == runChanged
 	}
 	r.looked = time.Now()
-	for run := range r.plan.Runs() {
-		if err := run.Bundle().ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
-			r.view.Log.Error("a run changed after it was verified and is no longer read", "run", r.name, "task_id", run.Bundle().TaskID(), "error", err)
+	for b := range r.shown.scene.Bundles() {
+		if err := b.ArtifactsIntact(); err != nil && !verify.IsMachineFault(err) {
+			r.view.Log.Error("a run changed after it was verified and is no longer read", "run", r.name, "task_id", b.TaskID(), "error", err)
 			r.now = runChanged
 		}
 	}
@@ -284,11 +317,11 @@ func (r *run) Spoiled() bool {
 func (r *run) completed() (completed time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.now != runAccepted {
+	if !isAccepted(r.now) {
 		return time.Time{}, false
 	}
-	for run := range r.plan.Runs() {
-		completed = run.Bundle().Completed()
+	for b := range r.shown.scene.Bundles() {
+		completed = b.Completed()
 	}
 	return completed, true
 }
@@ -297,10 +330,10 @@ func (r *run) completed() (completed time.Time, ok bool) {
 func (r *run) bundleRoots() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.plan == nil {
+	if r.shown == nil {
 		return nil
 	}
-	return r.scene.BundleRoots()
+	return r.shown.scene.BundleRoots()
 }
 
 // record is the entry of the run in status.json.
@@ -310,13 +343,13 @@ func (r *run) record() map[string]any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	record := map[string]any{"state": string(state)}
-	if r.plan != nil {
-		record["files"], record["bytes"] = r.plan.Files(), r.plan.Bytes()
-		for run := range r.plan.Runs() {
-			record["task_id"] = run.Bundle().TaskID()
+	if r.shown != nil {
+		record["files"], record["bytes"] = r.shown.scene.Files(), r.shown.scene.Bytes()
+		for b := range r.shown.scene.Bundles() {
+			record["task_id"], record["bundle_root"], record["rolled_back"] = b.TaskID(), b.Root(), r.view.status.marks.have(b.Root())
 		}
-		for _, root := range r.scene.BundleRoots() {
-			record["bundle_root"], record["rolled_back"] = root, r.view.status.marks.have(root)
+		if r.shown.lazy != nil {
+			record["attested"] = r.shown.lazy.record()
 		}
 	}
 	if value, err := canonjson.Parse(r.rejection); err == nil {

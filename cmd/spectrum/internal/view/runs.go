@@ -20,6 +20,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/blockhash"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 )
 
 // Runs is the view of a runs directory: each run is a directory of the view, and is verified when
@@ -31,7 +33,9 @@ type Runs struct {
 	real    string        // its path when it was opened
 	status  *status
 	queues  queues
-	ended   chan struct{} // closed when no verdict is needed any more
+	blocks  *blocktable.Cache // of all runs, if the view is lazy
+	wholes  *blockhash.Cache  // the same for runs without a block table
+	ended   chan struct{}     // closed when no verdict is needed any more
 	working sync.WaitGroup
 
 	mu     sync.Mutex
@@ -47,6 +51,7 @@ type RunsOptions struct {
 	ProjectRoot string        // its path
 	Marks       Marks
 	Log         *slog.Logger
+	Lazy        bool // each block is checked when it is read, and only what is signed before
 
 	// Rejected returns REJECTED.json for an error that is a verdict on a run.
 	Rejected func(error) (text []byte, isVerdict bool)
@@ -57,6 +62,7 @@ func OpenRuns(dir string, opts RunsOptions) (*Runs, error) {
 	v := &Runs{
 		RunsOptions: opts, dir: dir, status: newStatus(opts.Marks),
 		ended: make(chan struct{}), looked: make(map[string]*run),
+		blocks: blocktable.NewCache(lazyCache), wholes: blockhash.NewCache(blockCache),
 	}
 	v.status.runs, v.status.moved, v.status.shown = v.states, v.hasMoved, v.accepted
 	if err := v.openRuns(); err != nil {

@@ -3,11 +3,13 @@ package view
 import (
 	"io/fs"
 	"iter"
+	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
@@ -22,6 +24,9 @@ type Signed interface {
 	Len() int
 	Granted() fs.FileMode
 	Artifacts() iter.Seq[verify.Artifact]
+	ArtifactsIntact() error
+	Completed() time.Time
+	Blocks() (*blocktable.Table, error)
 }
 
 // Scene is what a view shows of a candidate, whether its outputs were read before or not.
@@ -122,6 +127,18 @@ func (s *Scene) Files() int {
 		n += b.Len()
 	}
 	return n
+}
+
+// Bytes are those of the outputs; nil if the sizes are not all signed.
+func (s *Scene) Bytes() *int64 {
+	var all int64
+	for _, p := range s.parts {
+		if p.Bytes == nil {
+			return nil
+		}
+		all += *p.Bytes
+	}
+	return &all
 }
 
 // Removes returns the paths that a restore removes, in ascending order.

@@ -14,7 +14,6 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/verify"
-	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 	"github.com/spectrumfs/spectrum/verify/store"
 )
@@ -178,7 +177,7 @@ type CandidateRun struct {
 
 func newCandidateRecord(o preview.Origin, scene *Scene, lazy bool) CandidateRecord {
 	r := CandidateRecord{
-		ProjectRoot: words.JSON(o.ProjectRoot), Chain: scene.IsChain(), Unsigned: []string{bundle.Proof}, Attested: lazy,
+		ProjectRoot: words.JSON(o.ProjectRoot), Chain: scene.IsChain(), Unsigned: preview.Unsigned(scene.Bundles()), Attested: lazy,
 	}
 	for _, dir := range o.RunDirs {
 		r.RunDirs = append(r.RunDirs, words.JSON(dir))
