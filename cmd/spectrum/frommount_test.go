@@ -83,8 +83,8 @@ func (p *proposed) tamper(fix bool) {
 	}
 }
 
-// refuses wants each command to end with a status and a code, and to leave the
-// restore root alone.
+// refuses requires each command to end with a status and a code, and to leave the restore root
+// alone.
 func (p *proposed) refuses(commands [][]string, status int, code string) {
 	p.t.Helper()
 	before := bundletest.Snapshot(p.t, p.root)
@@ -281,7 +281,7 @@ func TestNoCandidateInTheView(t *testing.T) {
 // ".spectrum" of its own; mounted by itself it is no view.
 func TestForgedControlBehindABind(t *testing.T) {
 	project, bind := bundletest.New(t), t.TempDir()
-	hidden := project.Run("run-2", map[string]string{"b": "nobody has seen this"})
+	hidden := project.Run("run-2", map[string]string{"b": "never seen before"})
 	forged := project.Run("run-1", map[string]string{
 		".spectrum/status.json":    `{"tampered":false,"view_id":"x"}`,
 		".spectrum/candidate.json": fmt.Sprintf(`{"project_root":%q,"run_dirs":[%q],"runs":[]}`, project.Root, hidden.Dir),
