@@ -123,7 +123,7 @@ func chmod(t *testing.T, dir string, mode os.FileMode) func() {
 	return func() { harness.Must(t, os.Chmod(dir, 0o755)) }
 }
 
-// take takes a directory from nobody.
+// take takes a directory from the user nobody.
 func take(t *testing.T, dir string, mode os.FileMode) func() {
 	t.Helper()
 	harness.Must(t, os.Chown(dir, 0, 0))

@@ -72,7 +72,7 @@ func TestStale(t *testing.T) {
 			again := w.preview(t)
 			want := 0
 			if len(again.Quarantine) > 0 {
-				want = 5 // an identity layer of somebody who is not known any more
+				want = 5 // an identity layer of an agent that is no longer known
 			}
 			if r := w.commit(t, again.ID, again.Approval.Statement); r.Status != want {
 				t.Errorf("shown again: %v", r)
