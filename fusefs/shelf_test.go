@@ -117,7 +117,7 @@ func TestShelfTreeOnce(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "somebody makes the tree", func() bool { return v.calls.Load() == 1 })
+	eventually(t, "the tree being made", func() bool { return v.calls.Load() == 1 })
 	close(gate)
 	group.Wait()
 	x.walk(t, "v", "f")

@@ -49,7 +49,7 @@ exits() {
 }
 
 # said PATTERN
-said() { grep -q -e "$1" /mnt/said || { echo "nobody said $1:"; cat /mnt/said; exit 1; }; }
+said() { grep -q -e "$1" /mnt/said || { echo "no output matches $1:"; cat /mnt/said; exit 1; }; }
 
 # await COMMAND...: until it succeeds
 await() {
