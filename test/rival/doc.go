@@ -1,4 +1,4 @@
-// Package rival lets others act in the restore root and in the sources while the
+// Package rival lets other processes act in the restore root and in the sources while the
 // real binary is at work.
 //
 // The others are a second command of the program, an attacker who may write
