@@ -218,8 +218,8 @@ func actionText(c *audit.Action) string {
 	if c.Operator != "" {
 		line += " by " + c.Operator
 	}
-	if c.Reason != "" && c.Reason != noReason {
-		line += ": " + c.Reason
+	if reason := givenReason(c); reason != "" {
+		line += ": " + reason
 	}
 	return oneLine(line)
 }
@@ -233,6 +233,14 @@ func outcomeOf(c *audit.Action) (state string, undoes, brings, stands []string) 
 	}
 	inPart := func(id string) bool { return slices.Contains(stands, id) }
 	return state, slices.DeleteFunc(slices.Clone(c.Undoes), inPart), slices.DeleteFunc(slices.Clone(c.Brings), inPart), stands
+}
+
+// givenReason is the reason that the operator gave; "" for none.
+func givenReason(c *audit.Action) string {
+	if c.Reason == noReason {
+		return ""
+	}
+	return c.Reason
 }
 
 func shortIDs(ids []string) []string {
@@ -251,7 +259,7 @@ func actionFields(c *audit.Action) map[string]any {
 	state, undoes, brings, stands := outcomeOf(c)
 	return map[string]any{
 		"began_at": timeOrNull(c.Began), "brings": jsonTexts(brings), "ended_at": timeOrNull(c.Ended), "id": c.ID, "kind": kind,
-		"operator": orNull(c.Operator), "preview": orNull(c.Preview), "reason": orNull(jsonText(c.Reason)), "restore_root": c.Root,
+		"operator": orNull(c.Operator), "preview": orNull(c.Preview), "reason": orNull(jsonText(givenReason(c))), "restore_root": c.Root,
 		"rollback": rollback, "savepoint": orNull(c.Savepoint), "snapshot": orNull(c.Snapshot), "stands": jsonTexts(stands), "state": state,
 		"uid": int64(c.UID), "undoes": jsonTexts(undoes), "undone_by": orNull(c.UndoneBy),
 	}

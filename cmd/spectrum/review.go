@@ -97,36 +97,55 @@ func (a *app) checkScreen(cmd *cobra.Command) error {
 }
 
 // reviewed makes a preview and shows it until the operator approves something of it, which it
-// enters in the options. It is an error to leave.
+// enters in the options. It is an error to leave. A diverged file that the operator replaces needs
+// another preview, of the same candidate.
 func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
 	opts.silent, opts.reread = true, true
-	made, err := a.propose(cmd, state, opts.previewOptions, runDirs)
-	if err != nil {
-		return err
+	var roots []string
+	for {
+		made, err := a.propose(cmd, state, opts.previewOptions, runDirs)
+		if err != nil {
+			return err
+		}
+		if now := made.preview.BundleRoots(); roots != nil && !slices.Equal(now, roots) {
+			made.close()
+			return fmt.Errorf("the candidate is another one than was reviewed: its bundle roots are %s, and were %s", strings.Join(now, " "), strings.Join(roots, " "))
+		}
+		roots = made.preview.BundleRoots()
+		replace, err := a.reviewOne(cmd, state, opts, &made)
+		made.close()
+		if err != nil || replace == "" {
+			return err
+		}
+		opts.decisions = append(opts.decisions, replace+"="+string(preview.Replace))
 	}
-	defer made.close()
+}
+
+// reviewOne shows one preview on the whole screen. It returns the ID of the conflict whose file the
+// operator replaces in the next preview, or "" and the options with what was approved.
+func (a *app) reviewOne(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, made *proposal) (replace string, err error) {
 	shown, err := a.present(cmd.Context(), state, made.presented)
 	if err != nil {
-		return err
+		return "", err
 	}
 	made.leave() // a commit enters anew
-	result, err := a.runScreen(cmd.Context(), &made, shown)
+	result, err := a.runScreen(cmd.Context(), made, shown)
 	kept := fmt.Sprintf("preview %s was kept, and nothing was written", shown.id[:shortest])
-	if errors.Is(err, context.Canceled) {
-		return &leftError{a.goOn(&made, shown.id, result.Draft), &keptError{kept, err}}
-	}
-	if err != nil {
-		return fmt.Errorf("%w; %s", err, kept)
-	}
-	if result.Statement == "" && len(shown.held) > 0 {
-		return &quarantine.HeldError{Source: shown.source, Marks: shown.held}
-	}
-	if result.Statement == "" {
-		return a.leftReview(&made, shown, result.Draft)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "", &leftError{a.goOn(made, shown.id, result.Draft), &keptError{kept, err}}
+	case err != nil:
+		return "", fmt.Errorf("%w; %s", err, kept)
+	case result.Replace != "":
+		return result.Replace, nil
+	case result.Statement == "" && len(shown.held) > 0:
+		return "", &quarantine.HeldError{Source: shown.source, Marks: shown.held}
+	case result.Statement == "":
+		return "", a.leftReview(made, shown, result.Draft)
 	}
 	a.tell("preview %s, statement: %s", shown.id[:shortest], result.Statement)
 	opts.preview, opts.approve = shown.id, result.Statement
-	return nil
+	return "", nil
 }
 
 // leftError is a review that was left with Ctrl-C, with the next steps.

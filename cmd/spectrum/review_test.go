@@ -390,6 +390,48 @@ func TestReviewChangeSet(t *testing.T) {
 	}
 }
 
+// TestReviewReplacesDiverged: R replaces a file that has diverged, in a new preview of the same
+// candidate, with the decisions of the one before.
+func TestReviewReplacesDiverged(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"base/app": "one\n", "base/b": "as b was\n", "base/c": "as c was\n", "work/app": "two\n", "work/b": "their b\n", "work/c": "their c\n",
+		"root/app": "one\n", "root/b": "my b\n", "root/c": "my c\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := filepath.Join(dir, "work/CONTRACTS/_runs/r1")
+	must(t, "seal", "--project-root", filepath.Join(dir, "work"), "--run-dir", run, "--base", filepath.Join(dir, "base"))
+	r := &reviewing{t: t, Seat: terminal.Sit(t, 80, 24), root: filepath.Join(dir, "root")}
+	r.Cmd = command(t, "review", "--restore-root", r.root, run)
+	r.Env = append(r.Env, "TERM=xterm")
+	r.Stdin, r.Stdout, r.Stderr = r.Program, &r.out, r.Program
+	if err := r.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.Await(t, "U b", "U c", "2 diverged, 1 to replace")
+	r.Type(t, "/c\rR")
+	r.Await(t, "M c", "1 diverged, 2 to replace")
+	r.Type(t, "/b\rR")
+	r.Await(t, "M b", "3 to replace")
+	r.Type(t, "cEA")
+	r.Await(t, "type Approved")
+	r.Type(t, "Approved\r")
+	r.ends(0, "restored", "3 replaced")
+	for name, want := range map[string]string{"app": "two\n", "b": "their b\n", "c": "their c\n"} {
+		if got, err := os.ReadFile(filepath.Join(r.root, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 // TestReviewLeftChoice: what goes on after a review that was left is what was composed in it, and
 // no more: neither what was left out nor what was not decided.
 func TestReviewLeftChoice(t *testing.T) {

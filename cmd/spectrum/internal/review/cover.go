@@ -20,6 +20,7 @@ var keysHelp = [...][2]string{
 	{"space, x", "leave a file or a directory out, or choose it again"},
 	{"c", "list the conflicts, or the files again"},
 	{"a, r, s, u", "acknowledge, reject, resolve a conflict, or undo that"},
+	{"R", "replace a file that has diverged: makes a new preview"},
 	{"E", "in the list of conflicts: acknowledge every open one"},
 	{"f", "list other files: written, with a conflict, not approved"},
 	{"/, n, N", "search in the names and ids; next, previous"},

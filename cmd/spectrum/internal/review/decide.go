@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -29,16 +30,9 @@ func (m *Model) decide(key string) bool {
 
 // decideOne decides the conflict that is looked at, or that of the file that is looked at.
 func (m *Model) decideOne(v statement.Verdict) {
-	c := m.conflict()
-	if i := m.item(); c == nil && i != nil && len(i.Conflicts) == 1 {
-		c = &m.over.Conflicts[i.Conflicts[0]-1]
-	} else if c == nil && i != nil && len(i.Conflicts) > 1 {
-		m.message = fmt.Sprintf("%s has %s; press c to list them", i.ID, counted(len(i.Conflicts), "conflict"))
-		return
-	}
+	c := m.subject()
 	switch {
 	case c == nil:
-		m.message = "no conflict is selected; press c to list them"
 		return
 	case c.Decided != "":
 		m.message = fmt.Sprintf("%s was decided with the preview: %s", c.ID, c.Decided)
@@ -59,10 +53,48 @@ func (m *Model) decideOne(v statement.Verdict) {
 		v = "not decided"
 	}
 	m.message = fmt.Sprintf("%s: %s", c.ID, v)
-	diverged := func(i report.Item) bool { return i.Fate == report.Diverged && slices.Contains(c.Items, i.Number) }
-	if m.verdicts[c.Number] != "" && slices.ContainsFunc(m.over.Items, diverged) { // no statement restores it
-		m.message += fmt.Sprintf(", and left out: preview with --decide %s=replace", c.ID)
+	if m.verdicts[c.Number] != "" && m.isDiverged(c) { // no statement restores it
+		m.message += ", and left out; R makes a preview that replaces it"
 	}
+}
+
+// subject is the conflict that is selected, or that of the file that is selected. Where there is
+// none, or several, the last line says so, and it is nil.
+func (m *Model) subject() *report.Conflict {
+	c, i := m.conflict(), m.item()
+	switch {
+	case c != nil:
+		return c
+	case i != nil && len(i.Conflicts) == 1:
+		return &m.over.Conflicts[i.Conflicts[0]-1]
+	case i != nil && len(i.Conflicts) > 1:
+		m.message = fmt.Sprintf("%s has %s; press c to list them", i.ID, counted(len(i.Conflicts), "conflict"))
+	default:
+		m.message = "no conflict is selected; press c to list them"
+	}
+	return nil
+}
+
+// isDiverged reports whether a conflict is about a file that has diverged.
+func (m *Model) isDiverged(c *report.Conflict) bool {
+	return slices.ContainsFunc(m.over.Items, func(i report.Item) bool { return i.Fate == report.Diverged && slices.Contains(c.Items, i.Number) })
+}
+
+// replaceDiverged ends this review, to go on in a new preview that replaces the selected file
+// although it has diverged. Where something was chosen or decided it asks first, once.
+func (m *Model) replaceDiverged() tea.Cmd {
+	c := m.subject()
+	switch {
+	case c == nil:
+	case !m.isDiverged(c):
+		m.message = c.ID + " is not about a file that has diverged, so it has nothing to replace"
+	case m.again != "R" && !m.isUntouched():
+		m.asks, m.message = "R", "what was chosen and decided is lost: R makes the new preview, any other key stays"
+	default:
+		m.replace = c.ID
+		return tea.Quit
+	}
+	return nil
 }
 
 // acknowledgeAll acknowledges what still has to be decided, once the operator looks at the list.
@@ -120,7 +152,7 @@ func (m *Model) whyNot(r row) string {
 	}
 	switch i := m.tree.kept[r.from]; i.Fate {
 	case report.Diverged:
-		return i.ID + " is not what the change set started from; see its conflict"
+		return i.ID + " is not what the change set started from; R replaces it all the same"
 	case report.LeftAside:
 		return i.ID + " is not proposed; the preview says why"
 	case report.Unchanged:

@@ -13,7 +13,7 @@ import (
 // key takes a key that was pressed.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	m.message = ""
-	m.leaving, m.asksLeave = m.asksLeave, false
+	m.again, m.asks = m.asks, ""
 	waits := m.waits
 	m.waits = false
 	switch key := k.String(); {
@@ -37,6 +37,8 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.coverKey(key)
 	case key == "v" || key == "o":
 		return m.page()
+	case key == "R":
+		return m.replaceDiverged()
 	case !m.move(key) && !m.decide(key) && !m.show(key):
 		m.message = fmt.Sprintf("key %s has no function here; press ? for help", shown(key))
 	}
@@ -45,15 +47,20 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 
 // leave ends the review. Where something was chosen or decided it asks first, once.
 func (m *Model) leave() tea.Cmd {
+	if m.isUntouched() || m.again == "q" || m.isSmall() {
+		return tea.Quit
+	}
+	m.asks, m.message = "q", "what was chosen and decided is lost: q leaves, any other key stays"
+	return nil
+}
+
+// isUntouched reports whether nothing was chosen or decided.
+func (m *Model) isUntouched() bool {
 	before := make([]bool, len(m.in))
 	for _, n := range m.config.Chosen {
 		before[n] = true
 	}
-	if len(m.verdicts) == 0 && slices.Equal(m.in, before) || m.leaving || m.isSmall() {
-		return tea.Quit
-	}
-	m.asksLeave, m.message = true, "what was chosen and decided is lost: q leaves, any other key stays"
-	return nil
+	return len(m.verdicts) == 0 && slices.Equal(m.in, before)
 }
 
 // ignores reports whether a key is ignored because it continues the word of an approval that is not

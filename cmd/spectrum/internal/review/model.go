@@ -62,12 +62,13 @@ type Model struct {
 	drawn  bool // the question is on the screen of the terminal, to its end: what is typed now answers it
 	slips  int  // lines that were no statement
 
-	waits     bool // the last line says why no pager was opened
-	asksLeave bool // the last line asks whether to leave
-	leaving   bool // it did before this key
+	waits bool   // the last line says why no pager was opened
+	asks  string // the key that the last line asks for once more, since choices would be lost
+	again string // what it was before this key
 
 	changes     changes
 	given       string
+	replace     string // ID of the conflict with a diverged file to replace in a new preview
 	interrupted bool
 }
 

@@ -201,7 +201,7 @@ func (s *sitting) checkScreen(t interface{ Fatalf(string, ...any) }) {
 // TestScreens: whatever is pressed on whatever screen, the screen is filled and no more, and what
 // is shown of names and contents is what can be seen. Nothing is given that was not typed.
 func TestScreens(t *testing.T) {
-	names := []string{"enter", "esc", "tab", "up", "down", "left", "right", "pgup", "pgdown", "home", "end", "backspace", "space", "a", "r", "s", "u", "E", "c", "f", "/", "n", "N", "i", "?", "A", "x", "J", "K", "v", "é"}
+	names := []string{"enter", "esc", "tab", "up", "down", "left", "right", "pgup", "pgdown", "home", "end", "backspace", "space", "a", "r", "s", "u", "E", "c", "f", "/", "n", "N", "i", "?", "A", "x", "J", "K", "R", "v", "é"}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := sit(t, overview(some()...), 80, 24)
 		for range rapid.IntRange(1, 40).Draw(rt, "keys") {
@@ -339,9 +339,31 @@ func TestDecideDiverged(t *testing.T) {
 	s.press("c", "down")
 	s.shows("recommended: how")
 	s.press("a")
-	s.shows("C-002: acknowledged, and left out: preview with --decide C-002=replace")
+	s.shows("C-002: acknowledged, and left out; R makes a preview that replaces it")
+	s.press("R")
+	s.shows("R makes the new preview")
+	s.press("up", "R")
+	s.shows("not about a file that has diverged")
+	if s.replace != "" {
+		t.Errorf("a key that did not ask for it replaces in %s", s.replace)
+	}
+	s.press("down", "R", "R")
+	if s.replace != "C-002" {
+		t.Errorf("it replaces in %q", s.replace)
+	}
+}
+
+// TestReplaceUntouched: where nothing was chosen or decided, one R is enough.
+func TestReplaceUntouched(t *testing.T) {
+	over := overview(some()...)
+	over.Items[0].Fate, over.Items[0].Free = report.Diverged, false
+	s := sit(t, over, 80, 24)
 	s.press("u")
 	s.shows("C-002: not decided")
+	s.press("R")
+	if s.replace != "C-002" {
+		t.Errorf("it replaces in %q", s.replace)
+	}
 }
 
 // TestDecide: each verdict goes into the statement, and comes out again.

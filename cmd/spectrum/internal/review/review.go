@@ -37,6 +37,9 @@ type Result struct {
 	// Statement is what the operator gave: the statement that was shown, or, after three lines
 	// that are none, the last of them.
 	Statement string
+	// Replace is the ID of a conflict with a diverged file. If it is not "", the operator asks to
+	// review a new preview in which the decision on this conflict is "replace".
+	Replace string
 	// Draft is the statement as it was composed last.
 	Draft preview.Draft
 }
@@ -62,6 +65,6 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, c Config) (Result, er
 	case m.interrupted:
 		return result, ErrInterrupted
 	}
-	result.Statement = m.given
+	result.Statement, result.Replace = m.given, m.replace
 	return result, nil
 }
