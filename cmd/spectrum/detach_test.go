@@ -348,8 +348,8 @@ func TestPreviewOfARevokedView(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	p.checkRevoked()
-	p.refuses([][]string{{"commit", "--preview", id, "--approve", "Approved: commit the restore preview exactly as proposed."}}, statusApproval, "APPROVAL_STALE")
-	p.refuses([][]string{{"preview", "--from-mount", p.dir}, {"commit", "--from-mount", p.dir}}, statusRejected, "REFUSED")
+	p.rejects([][]string{{"commit", "--preview", id, "--approve", "Approved: commit the restore preview exactly as proposed."}}, statusApproval, "APPROVAL_STALE")
+	p.rejects([][]string{{"preview", "--from-mount", p.dir}, {"commit", "--from-mount", p.dir}}, statusRejected, "REFUSED")
 }
 
 // TestCopiesGoToo: a bind mount of a revoked view does not stay.
