@@ -244,7 +244,7 @@ names:
 transcripts: build
 	SPECTRUM_BIN='$(CURDIR)/bin/spectrum' go test ./cmd/spectrum -run '^TestTranscripts$$' -write-transcripts
 
-# They build nothing: whoever installs may be root, and have no Go.
+# They build nothing: root, who installs, may have no Go.
 install uninstall:
 	@PREFIX='$(PREFIX)' SBINDIR='$(SBINDIR)' DESTDIR='$(DESTDIR)' scripts/install.sh $@ '$(PROGRAM)'
 

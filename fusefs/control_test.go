@@ -10,8 +10,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// TestControlIsHidden: the view with a control directory is the view without
-// one, for whoever does not know its name.
+// TestControlIsHidden: the view with a control directory is the view without one, for a reader
+// that does not know its name.
 func TestControlIsHidden(t *testing.T) {
 	files := []File{textFile("a/b/c", "123"), textFile("a/d", "45"), textFile(".spectru", ""), textFile(".spectrum2/x", ""), textFile("z", "")}
 	for _, list := range [][]File{files, nil, {textFile("only", "")}} {

@@ -7,7 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 )
 
-// memory is a Content whose bytes need no check: nobody else can change them.
+// memory is a Content whose bytes need no check: no other code can change them.
 type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }

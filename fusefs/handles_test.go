@@ -30,7 +30,7 @@ func (c *counted) Close() error {
 		c.s.t.Errorf("node %d is closed twice", c.node)
 	}
 	c.s.open.Add(-1)
-	return errors.New("nobody cares")
+	return errors.New("no reader")
 }
 
 // contents opens Contents and counts them.
@@ -219,7 +219,7 @@ func TestHandlesWaitForOpen(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "everybody waiting", func() bool {
+		eventually(t, "all waiting", func() bool {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return c.all[at{id: 1}] != nil && c.all[at{id: 1}].refs == 20

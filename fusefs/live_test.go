@@ -141,8 +141,7 @@ func TestLiveForgetModel(t *testing.T) {
 	})
 }
 
-// TestLiveForgetTooMuch: a kernel that forgets what it does not know harms
-// nobody.
+// TestLiveForgetTooMuch: a kernel that forgets what it does not know does no harm.
 func TestLiveForgetTooMuch(t *testing.T) {
 	x := liveFixture(t, func() []byte { return []byte("x") })
 	for _, n := range []uint64{2, 100, math.MaxUint64} {
@@ -159,8 +158,8 @@ func TestLiveForgetTooMuch(t *testing.T) {
 	x.walk(t, "plain")
 }
 
-// TestLiveInParallel changes the content all the time. Nobody sees two
-// contents mixed, and nothing is left behind.
+// TestLiveInParallel changes the content all the time. No reader sees two contents mixed, and
+// nothing is left behind.
 func TestLiveInParallel(t *testing.T) {
 	var n atomic.Int64
 	x := liveFixture(t, func() []byte { return copiesOf(n.Add(1)) })
@@ -325,7 +324,7 @@ func TestMadeIsInterrupted(t *testing.T) {
 	x := withShelf(t, nil, nil, []File{{Path: "made", Mode: 0o400, Source: Made(func(done <-chan struct{}) ([]byte, error) {
 		defer close(ended)
 		<-done
-		return nil, errors.New("nobody waits")
+		return nil, errors.New("no reader waits")
 	})}})
 	dir := x.walk(t, ControlName)
 	cancel := make(chan struct{})

@@ -117,7 +117,7 @@ func TestShelfTreeOnce(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "somebody makes the tree", func() bool { return v.calls.Load() == 1 })
+	eventually(t, "the tree being made", func() bool { return v.calls.Load() == 1 })
 	close(gate)
 	group.Wait()
 	x.walk(t, "v", "f")
@@ -161,8 +161,8 @@ func TestShelfInterrupted(t *testing.T) {
 	}
 }
 
-// TestListedIsNotKnown: a listing says which number a volume would have, but
-// before somebody looks it up there is nothing behind it.
+// TestListedIsNotKnown: a listing says which number a volume would have, but before the name is
+// looked up there is nothing behind it.
 func TestListedIsNotKnown(t *testing.T) {
 	shelf := newFakeShelf()
 	shelf.put("v", holding(textFile("f", "text")))

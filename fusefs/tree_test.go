@@ -17,7 +17,7 @@ import (
 
 func noContent() (Content, error) { return nil, errors.New("no content") }
 
-// naive is the tree as anybody would write it: a map of paths.
+// naive is the simplest implementation of the tree: a map of paths.
 type naive map[string]File
 
 // clash finds a path that has to be a file and a directory.

@@ -55,8 +55,8 @@ type model struct {
 	all  map[string]string // by path: "file", "fifo", "dir", or "-> " and the target of a link
 }
 
-// grow makes the tree that the lines tell of, as far as that can be made, and
-// beside it what nobody must reach.
+// grow makes the tree that the lines describe, as far as that can be made, and beside it files
+// that must not be reached.
 func grow(t *testing.T, lines string) *model {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,8 +81,8 @@ func grow(t *testing.T, lines string) *model {
 	return m
 }
 
-// add adds one entry with its parents, if its name is a plain one and nothing
-// stands there or in the way.
+// add adds one entry with its parents, if its name is a plain one and neither it nor a file on
+// the way exists.
 func (m *model) add(t *testing.T, name, what string) {
 	t.Helper()
 	up, _, nested := cutLast(name)
@@ -168,7 +168,7 @@ func (m *model) resolve(path string, links Links) (at, why string) {
 	return at, "ok"
 }
 
-// check opens and describes a path, and wants what the model says.
+// check opens and describes a path, and compares the results with the model.
 func (m *model) check(t *testing.T, d *Dir, p Path) {
 	t.Helper()
 	for _, links := range []Links{NoLinks, LinksBeneath} {

@@ -135,7 +135,7 @@ func TestSharedLock(t *testing.T) {
 	}
 }
 
-// TestMetaNames: what works on a single name refuses a path.
+// TestMetaNames: functions that work on a single name reject a path.
 func TestMetaNames(t *testing.T) {
 	d := openDir(t, t.TempDir(), chooseWalker())
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "x\x00"} {

@@ -220,7 +220,7 @@ func checkReason(t *testing.T, d *Dir, p Path, links Links, want string) {
 	checkOpener(t, d, p, links, st2, want == "ok" && f == nil)
 }
 
-// checkOpener wants from an opener the same as from the directory itself, also of one that
+// checkOpener requires from an opener the same as from the directory itself, also of one that
 // holds the parent already.
 func checkOpener(t *testing.T, d *Dir, p Path, links Links, st Stat, special bool) {
 	t.Helper()

@@ -49,8 +49,8 @@ func TestLinksUnder(t *testing.T) {
 	}
 }
 
-// TestLinksUnderMovedRoot: the handle is the root. A link that leads to where the
-// root was does not reach the directory that stands there now.
+// TestLinksUnderMovedRoot: the handle is the root. A link that leads to where the root was does
+// not reach the directory that is there now.
 func TestLinksUnderMovedRoot(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		top, err := filepath.EvalSymlinks(t.TempDir())

@@ -334,7 +334,7 @@ func (t *tracing) noteLoose(name string, entry *Stat) (by string) {
 	case t.st.Perm&byOthers != 0:
 		l.By = "every user"
 	case hasACL(t.fd):
-		l.By = "whoever its access control list names"
+		l.By = "the users named in its access control list"
 	case t.people.trustsGroup(t.st.GID):
 		return ""
 	default:

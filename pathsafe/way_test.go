@@ -214,7 +214,7 @@ func TestWayACL(t *testing.T) {
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	if got := looseOf(t, paths[1]); !slices.Equal(got, []string{"1 by whoever its access control list names"}) {
+	if got := looseOf(t, paths[1]); !slices.Equal(got, []string{"1 by the users named in its access control list"}) {
 		t.Errorf("%q", got)
 	}
 }

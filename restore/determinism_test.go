@@ -20,8 +20,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// repeat asks for the same once under each of 1, 2 and 8 processors, and more often
-// in the larger tiers; and wants the same answer to the letter.
+// repeat makes the same request once under each of 1, 2 and 8 processors, and more often in the
+// larger tiers, and requires identical answers.
 func repeat(t testing.TB, first string, ask func() string) {
 	t.Helper()
 	repeatFor(t, sample.Of(1, 3, 30), first, ask)
@@ -153,8 +153,8 @@ func TestDeterminismIsWhole(t *testing.T) {
 	}
 }
 
-// asksForRefusals says whether a test calls refused more than once or in a
-// loop: whether it has a table.
+// asksForRefusals reports whether a test calls refused more than once or in a loop: whether it
+// has a table.
 func asksForRefusals(f *ast.FuncDecl) bool {
 	table := false
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -42,7 +42,7 @@ func (f fault) want(s *scene) restore.Failure {
 	return w
 }
 
-// in says whether the fault is one of this mode.
+// in reports whether the fault is one of this mode.
 func (f fault) in(s *scene) bool {
 	return f.modes == "" || (f.modes == "chain") == s.chain
 }
@@ -179,7 +179,7 @@ var rootFaults = []fault{
 	}},
 	{name: "root on a dead mount", code: restore.TargetNotWritable, path: rootPath, cause: func(s *scene) {
 		harness.DeadMount(s.t, s.root)
-		s.arena = s.t.TempDir() // nobody can look at it
+		s.arena = s.t.TempDir() // it cannot be examined
 	}},
 }
 

@@ -148,9 +148,8 @@ func (s *scene) mustPlan() *restore.Restore {
 	return restoretest.Plan(s.t, s.candidate(), s.root)
 }
 
-// refused runs PREFLIGHT and PLAN and wants a failure that left no trace: no
-// result beside the error, and nothing in the arena as much as looked at in a
-// way that shows.
+// refused runs PREFLIGHT and PLAN and requires a failure that left no trace: no result beside the
+// error, and nothing in the arena as much as looked at in a way that shows.
 func (s *scene) refused() restore.Failure {
 	s.t.Helper()
 	before := bundletest.Census(s.t, s.arena)
@@ -190,8 +189,8 @@ func commitApproved(a *preview.Approved) error {
 	return action.Commit(context.Background(), in, a, action.Watch{})
 }
 
-// mustRestore commits and wants exactly these files beneath the restore root,
-// the result artifacts aside.
+// mustRestore commits and requires exactly these files beneath the restore root, the result
+// artifacts aside.
 func (s *scene) mustRestore(want map[string]string) {
 	s.t.Helper()
 	must(s.t, s.commit())
@@ -207,7 +206,7 @@ func (s *scene) mustRestore(want map[string]string) {
 	}
 }
 
-// wantVerdict wants that a strict verifier said this.
+// wantVerdict requires this verdict of a strict verifier.
 func wantVerdict(t testing.TB, err error, want verify.Code) {
 	t.Helper()
 	var reject *verify.Reject
@@ -216,7 +215,7 @@ func wantVerdict(t testing.TB, err error, want verify.Code) {
 	}
 }
 
-// letOthersIn opens the way to the scene's directories for everybody.
+// letOthersIn opens the way to the scene's directories for all users.
 func (s *scene) letOthersIn() {
 	s.t.Helper()
 	harness.LetOthersIn(s.t, s.Root)

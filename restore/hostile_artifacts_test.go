@@ -55,8 +55,8 @@ var malformed = []struct{ no, text string }{
 	{"46f only spaces", `   `},
 }
 
-// TestHostileJSON: in PROOF.json and OUTPUT_HASHES.json it has a code of its
-// own, anywhere else the strict gate refuses it.
+// TestHostileJSON: in PROOF.json and OUTPUT_HASHES.json it has a code of its own, anywhere else
+// the strict gate rejects it.
 func TestHostileJSON(t *testing.T) {
 	harness.TempInMemory(t)
 	for _, c := range malformed {
@@ -100,7 +100,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// eachArtifact breaks each artifact and wants the code that malformed ones have.
+// eachArtifact breaks each artifact and requires the code that malformed ones have.
 func eachArtifact(t *testing.T, ruin func(s *scene, artifact string)) {
 	t.Helper()
 	for _, c := range []struct {

@@ -136,8 +136,8 @@ func TestHostileOrdinaryNames(t *testing.T) {
 	}
 }
 
-// TestHostileLength: 22, 23 and 25 have no source, so the verifier refuses
-// them, on every file system.
+// TestHostileLength: 22, 23 and 25 have no source, so the verifier rejects them, on every file
+// system.
 func TestHostileLength(t *testing.T) {
 	for _, c := range []struct{ no, path string }{
 		{"22 component of 256 bytes", strings.Repeat("c", 256)},

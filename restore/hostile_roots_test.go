@@ -66,8 +66,8 @@ func TestHostileRootIsProject(t *testing.T) {
 	wantConflict(t, s, restore.TargetPathExists, "out/a.txt")
 }
 
-// TestHostileObstacles: 82 and 83, what stands at a target or in its way. The
-// plan lists it, and the commit refuses before anything is written.
+// TestHostileObstacles: 82 and 83, a file at a target or in its way. The plan lists it, and the
+// commit is rejected before anything is written.
 func TestHostileObstacles(t *testing.T) {
 	at := func(path string, with func(string) error) func(*scene) {
 		return func(s *scene) {
@@ -127,8 +127,8 @@ func TestHostileMountInTheWay(t *testing.T) {
 	}
 }
 
-// wantConflict wants that the plan's first conflict is this one, and that the
-// commit fails with it and leaves no trace.
+// wantConflict requires that the plan's first conflict is this one, and that the commit fails
+// with it and leaves no trace.
 func wantConflict(t *testing.T, s *scene, code restore.Code, path string) restore.Conflict {
 	t.Helper()
 	a := s.approved()
@@ -237,7 +237,7 @@ func TestHostileRunByLink(t *testing.T) {
 	s.mustRestore(map[string]string{"run-1/gen/c.txt": "gamma\n", "run-1-alias/gen/c.txt": "gamma\n"})
 }
 
-// 84: in single mode the run id is nobody's directory.
+// 84: in single mode the run id is not a directory of the root.
 func TestRunIDInSingleMode(t *testing.T) {
 	for _, id := range []string{".spectrum06_x", `..\x`, "\xff"} {
 		s := newScene(t, false)

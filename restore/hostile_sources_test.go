@@ -15,9 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHostileSources: sources that no restore may read, all of which were
-// signed as something good. Where there is something behind them, nobody
-// opens it.
+// TestHostileSources: sources that no restore may read, all of which were signed as something
+// good. Where there is something behind them, it is not opened.
 func TestHostileSources(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("gamma\n"), 0o644))
@@ -220,8 +219,8 @@ func TestOpensSees(t *testing.T) {
 	}
 }
 
-// A source that another mount covers after verification is neither missing nor
-// of another kind: nobody knows.
+// A source that another mount covers after verification is neither missing nor of another kind,
+// as far as can be known.
 func TestSourceBehindMountAfterwards(t *testing.T) {
 	s := newScene(t, true, anotherRun, oneRun)
 	s.afterHashing(func() { harness.Mount(t, "t", s.inProject("out"), "tmpfs", 0, "") })

@@ -13,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// before runs a scene that has two faults and wants the first one's failure.
+// before runs a scene that has two faults and requires the failure of the first one.
 func before(t *testing.T, first, second fault, make func(testing.TB) *scene) {
 	t.Helper()
 	t.Run(string(first.code)+" "+first.name+" before "+string(second.code)+" "+second.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// TestSealed: a plan and a restore have no field that anybody else can set, and
-// no method that changes them, but for a decision of the operator (Overrule).
+// TestSealed: a plan and a restore have no field that another package can set, and no method that
+// changes them, except a decision of the operator (Overrule).
 func TestSealed(t *testing.T) {
 	for _, c := range []struct {
 		value   any

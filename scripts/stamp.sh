@@ -17,7 +17,7 @@ missing() {
     exit 1
 }
 
-# in_git: a repository above that of somebody else is none of this.
+# in_git reports whether this directory is the top of a git repository, not inside another one.
 in_git() { [ "$(git rev-parse --show-prefix 2>/dev/null && echo here)" = $'\nhere' ]; }
 
 version() {

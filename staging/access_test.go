@@ -249,7 +249,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// volumeOf mounts a file system that everybody may look into.
+// volumeOf mounts a file system that all users may look into.
 func volumeOf(t *testing.T, format harness.Format) string {
 	t.Helper()
 	if format.Name != "overlay" {
@@ -270,7 +270,7 @@ func volumeOf(t *testing.T, format harness.Format) string {
 	return dir
 }
 
-// lookIn lets everybody into a directory of this test.
+// lookIn opens a directory of this test to all users.
 func lookIn(t *testing.T, dir string) {
 	t.Helper()
 	for ; filepath.Dir(dir) != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {

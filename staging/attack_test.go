@@ -52,8 +52,8 @@ func TestForeignFileInOurDirectory(t *testing.T) {
 	sameTree(t, before, sc.root)
 }
 
-// A target that somebody else creates during the attempt: it stays, and the
-// rollback has failed (D15).
+// A target that another process creates during the attempt: it stays, and the rollback has
+// failed.
 func TestForeignTarget(t *testing.T) {
 	for _, c := range []struct {
 		target string
@@ -122,8 +122,8 @@ func TestForeignDirectoryInTheWay(t *testing.T) {
 	sameTree(t, before, sc.root)
 }
 
-// Between move and verify somebody replaces, removes or changes a target. On
-// ext4 the replacement gets the inode number of what was removed.
+// Between move and verify another process replaces, removes or changes a target. On ext4 the
+// replacement gets the inode number of what was removed.
 func TestTargetChangesAfterMove(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(path string) error
@@ -186,8 +186,8 @@ func rewrite(path string) error {
 	return err
 }
 
-// kind is a description for things that cannot be read; its change time tells
-// whether anybody so much as moved it.
+// kind is a description for files that cannot be read; its change time shows whether it was as
+// much as moved.
 func kind(t *testing.T, path string) string {
 	t.Helper()
 	var st unix.Stat_t

@@ -141,7 +141,7 @@ const (
 
 var (
 	errOther    = machine.Disturbed("the existing file is not the one to be replaced")
-	errMissing  = machine.Disturbed("nothing stands there")
+	errMissing  = machine.Disturbed("it does not exist")
 	errNotEmpty = machine.Disturbed("the directory is not empty")
 	errReplaced = machine.Disturbed("is not what this commit put there")
 	// errForeign is the reason why an entry with one of our names is left alone.

@@ -113,8 +113,8 @@ func (k *crashed) lastArtifact() bool {
 	return err == nil && string(content) == string(last.Data)
 }
 
-// settle recovers and wants the state before or after; after is wanted if the
-// last artifact was seen.
+// settle recovers and requires the state before or after; after is wanted if the last artifact
+// was seen.
 func (k *crashed) settle() Result {
 	k.t.Helper()
 	out, err := k.recover(Automatic)

@@ -108,4 +108,4 @@ func fail(step Step, path string, err error) *Error {
 var ErrStagingReplaced = machine.Disturbed("another process replaced the staging directory; the replacement is left there")
 
 // errTaken is the cause of a StepConflict.
-var errTaken = machine.Disturbed("something stands there")
+var errTaken = machine.Disturbed("it already exists")

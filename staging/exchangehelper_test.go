@@ -312,7 +312,7 @@ func (f *fair) is(want sight, what string) {
 	}
 }
 
-// settle recovers and wants the state before or the state after.
+// settle recovers and requires the state before or the state after.
 func (f *fair) settle(mode Mode) Result {
 	f.t.Helper()
 	out, err := f.recover(mode, nil)

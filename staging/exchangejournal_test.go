@@ -60,7 +60,7 @@ func (f *fair) journal() string {
 	return ""
 }
 
-// halts wants nothing to be touched.
+// halts requires that nothing is touched.
 func (f *fair) halts(mode Mode) error {
 	f.t.Helper()
 	return f.haltsAs(f.see(f.above), mode)
@@ -182,8 +182,8 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 	}
 }
 
-// TestExchangeReleasedWhole: what a journal that nobody believes any more had
-// taken away can be seen, byte for byte.
+// TestExchangeReleasedWhole: what was moved away by a journal that cannot be verified any more is
+// visible, byte for byte.
 func TestExchangeReleasedWhole(t *testing.T) {
 	f := killedFair(t, rollbackFair, beforeCommit)
 	must(t, os.Remove(filepath.Join(f.journal(), intentName)))
@@ -214,7 +214,7 @@ func TestExchangeAfterAKill(t *testing.T) {
 	}
 }
 
-// othersAre wants everything but some paths to be as it was.
+// othersAre requires all but some paths to be as they were.
 func (f *fair) othersAre(want sight, paths ...string) {
 	f.t.Helper()
 	others := func(s sight) sight {

@@ -118,12 +118,12 @@ var spareSyncs = map[string]string{
 }
 
 const (
-	noRecord     = "a record that is not written yet, or is going, is built on by nobody"
+	noRecord     = "a record that is not written yet, or is being removed, is not built on"
 	afterSyncFS  = "the syncfs before it has done it"
 	beforeTrash  = "the sync after the moves to the trash does it once more"
 	nothingMoved = "an undo that had nothing to move cannot know that of the ones before it"
 	leavesFirst  = "so that a power cut brings back nothing of it beside what comes; the undo does without"
-	keptTwice    = "a directory that comes back under its old name too is found there by nobody"
+	keptTwice    = "a directory that comes back under its old name too is not found there"
 	keptWhole    = "what others put at a name is in no record; without it a power cut could lose it"
 	linkToC      = "it is a link to c, which is synced under its own name"
 )

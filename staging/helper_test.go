@@ -254,8 +254,8 @@ func (s *scene) recover(mode Mode) ([]Outcome, error) {
 	return l.recover(context.Background(), mode)
 }
 
-// mustRecover wants a person's recovery to end what a failed rollback left, and
-// a command's to refuse.
+// mustRecover requires a person's recovery to end what a failed rollback left, and a command's to
+// be rejected.
 func (s *scene) mustRecover() {
 	s.t.Helper()
 	var halt *HaltError

@@ -355,8 +355,8 @@ func (r *ruin) recoverOnce(mode Mode) {
 	}
 }
 
-// forged says whether the one staging directory holds a record that nobody with
-// the key has written.
+// forged reports whether the one staging directory holds a record that was not written with the
+// key.
 func (r *ruin) forged() bool {
 	stages, _ := filepath.Glob(r.at(stagePrefix + "*"))
 	if st, err := os.Lstat(r.at(r.stage)); len(stages) != 1 || err != nil || !st.IsDir() {
@@ -370,9 +370,8 @@ func (r *ruin) forged() bool {
 	return false
 }
 
-// isOurs says whether a recovery may take a path away: what stands there is
-// what the commit left there, or it bears a name in staging that a journal
-// says is the commit's.
+// isOurs reports whether a recovery may take a path away: it is what the commit left there, or it
+// bears a name in staging that a journal says is the commit's.
 func (r *ruin) isOurs(path, what string) bool {
 	if r.made[path] == what {
 		return true

@@ -91,7 +91,7 @@ func TestLockOutlivesJournal(t *testing.T) {
 }
 
 // TestLockStaysWithJournal: where an attempt could not be undone, the lock stays for the
-// recovery, locked by nobody; and it goes with the journal.
+// recovery, unlocked; and it goes with the journal.
 func TestLockStaysWithJournal(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	before := take(t, sc.root)
@@ -116,7 +116,7 @@ func TestLockStaysWithJournal(t *testing.T) {
 }
 
 // TestLockNeedsNoSpace: a recovery on a full disk, with the lock of the killed commit or after
-// somebody has removed that.
+// that was removed.
 func TestLockNeedsNoSpace(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		sc, before := abandoned(t, allMoved)
@@ -140,8 +140,8 @@ func TestLockNeedsNoSpace(t *testing.T) {
 	}
 }
 
-// TestLockOfKilled: what a killed process has left is locked by nobody. The next session takes
-// it, at once, and removes it; one that must not write leaves it.
+// TestLockOfKilled: the lock file that a killed process has left is unlocked. The next session
+// takes it, at once, and removes it; one that must not write leaves it.
 func TestLockOfKilled(t *testing.T) {
 	root := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(root, LockName), nil, 0o600))
@@ -280,7 +280,7 @@ func TestLockForWriting(t *testing.T) {
 	l.Close()
 }
 
-// TestLockAccess: who may make names in the root may open its lock, and nobody else.
+// TestLockAccess: only users who may make names in the root may open its lock.
 func TestLockAccess(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give files away")

@@ -140,7 +140,7 @@ func TestLogOfARelease(t *testing.T) {
 	const id = "11111111-1111-4111-8111-111111111111"
 	stage := filepath.Join(s.root, stagePrefix+id)
 	must(t, os.Mkdir(stage, 0o700))
-	must(t, os.WriteFile(filepath.Join(stage, intentName), []byte("what nobody believes"), 0o600))
+	must(t, os.WriteFile(filepath.Join(stage, intentName), []byte("an unverified one"), 0o600))
 	before, full := take(t, s.root), errors.New("the log is full")
 	release := func(w *witness) error {
 		return s.session(w, func(l *session) error {

@@ -173,7 +173,7 @@ func TestRecoverAfterPublication(t *testing.T) {
 	foreignKept(t, before, sc.root)
 }
 
-// A target that somebody has moved or removed since is not missed.
+// A target that was moved or removed since is not an error.
 func TestRecoverMissesNothing(t *testing.T) {
 	sc, before := abandoned(t, allMoved)
 	must(t, os.Remove(sc.at("a.txt")))
@@ -189,8 +189,8 @@ func TestRecoverMissesNothing(t *testing.T) {
 	}
 }
 
-// A journal that this key has not written, or that was written for another
-// place, is nobody's to act on.
+// A journal that this key has not written, or that was written for another place, is not acted
+// on.
 func TestRecoverForeignJournal(t *testing.T) {
 	for name, spoil := range map[string]func(sc *scene){
 		"other key": func(sc *scene) { forge(sc, []byte("another key of these tests")) },

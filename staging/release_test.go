@@ -24,8 +24,8 @@ func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error
 	return l.recover(context.Background(), mode)
 }
 
-// unfinishable leaves an attempt that cannot be undone altogether: somebody has
-// put a file into a directory that it made.
+// unfinishable leaves an attempt that cannot be undone altogether: another process has put a file
+// into a directory that it made.
 func unfinishable(t *testing.T) *scene {
 	t.Helper()
 	sc, _ := lazilyAbandoned(t, allMoved)
@@ -47,8 +47,8 @@ func lazilyAbandoned(t *testing.T, call string) (*scene, picture) {
 	return sc, before
 }
 
-// TestReleased: what cannot be undone is released when a person says so. What is
-// left is told, somebody else's file stays, and the root is free again.
+// TestReleased: what cannot be undone is released when a person says so. What is left is
+// reported, foreign files stay, and the root is free again.
 func TestReleased(t *testing.T) {
 	sc := unfinishable(t)
 	theirs := take(t, sc.root)["fresh/deep/theirs"]

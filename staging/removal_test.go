@@ -131,7 +131,7 @@ func TestRemovalLinks(t *testing.T) {
 	}
 }
 
-// TestRemovalInspected: of a commit under way a removed file is where Inspect says.
+// TestRemovalInspected: during a commit a removed file is where Inspect says.
 func TestRemovalInspected(t *testing.T) {
 	for call, stands := range map[string]Stands{"rename goes": AsBefore, allMoved: AsAfter} {
 		sc := replaceScene(t, t.TempDir())

@@ -135,7 +135,7 @@ func sweepOnce(s *sweeper, f fault, wanted int) {
 	}
 }
 
-// completed wants what may be left of a restore that is complete to go.
+// completed requires that all that may be left of a complete restore goes.
 func completed(t *testing.T, sc *scene) {
 	t.Helper()
 	out, err := sc.recover(Automatic)
@@ -274,8 +274,8 @@ func TestEverythingFailsFromCall(t *testing.T) {
 	}
 }
 
-// settled wants a root to be clean, one way or the other, once the faults are
-// over and a person has asked for it.
+// settled requires a root to be clean, one way or the other, once the faults are over and a
+// person has requested the recovery.
 func settled(t *testing.T, sc *scene, before picture, err error) {
 	t.Helper()
 	out, recErr := sc.recover(Person)

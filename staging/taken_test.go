@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestForeignIsPutBack: an undo takes a subtree away in which there is somebody else's file,
-// and is killed at any call. The next one puts the file back at its name.
+// TestForeignIsPutBack: an undo moves a subtree with a foreign file away, and is killed at any
+// call. The next one puts the file back at its name.
 func TestForeignIsPutBack(t *testing.T) {
 	killed := func(n int) (calls int, away bool) {
 		sc := unfinishable(t)
@@ -50,8 +50,8 @@ func TestForeignIsPutBack(t *testing.T) {
 	}
 }
 
-// TestForeignCannotBePutBack: while a subtree with somebody else's file is away another
-// process takes its name. Both stay, and the root is halted until a person has looked.
+// TestForeignCannotBePutBack: while a subtree with a foreign file is away another process takes
+// its name. Both stay, and the root is halted until a person has looked.
 func TestForeignCannotBePutBack(t *testing.T) {
 	for _, revived := range []bool{false, true} {
 		sc := singleScene(t, filepath.Join(scratch(t), "root"))

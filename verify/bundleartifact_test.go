@@ -88,7 +88,7 @@ func TestArtifactsReadBack(t *testing.T) {
 	must(t, b.ArtifactsIntact())
 }
 
-// TestArtifactsAreWantedFirst: whoever did not ask for them has none.
+// TestArtifactsAreWantedFirst: a bundle has artifacts only if they were requested.
 func TestArtifactsAreWantedFirst(t *testing.T) {
 	b, err := strict(t, newRun(t))
 	must(t, err)
@@ -325,7 +325,7 @@ func TestUntouchedIsNotRead(t *testing.T) {
 		return err == nil && n > 0
 	}
 	if read() {
-		t.Error("it was read although nobody touched it")
+		t.Error("it was read although it was not requested")
 	}
 	must(t, os.Chtimes(r.Path(bundle.TaskSpec), time.Time{}, time.Unix(1e9, 0)))
 	if !read() {

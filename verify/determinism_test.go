@@ -38,7 +38,7 @@ func scattered(rounds int) iter.Seq2[int, int] {
 	}
 }
 
-// sameAnswer asks again and again, and wants the same answer to the letter.
+// sameAnswer verifies again and again, and requires identical answers.
 func sameAnswer(t testing.TB, ask func() string) {
 	t.Helper()
 	sameAs(t, ask(), often, ask)

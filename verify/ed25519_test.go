@@ -144,7 +144,7 @@ func torsion(t *testing.T) [8]point {
 type named struct {
 	class string
 	raw   []byte
-	dlog  *big.Int // nil when nobody knows it
+	dlog  *big.Int // nil if it is not known
 }
 
 // encodings of a point are all that decode to it.
@@ -419,9 +419,9 @@ func inBundle(t *testing.T, run *verify.Run, r *bundletest.Run, counts tally, id
 
 var badSignature = want{verify.SignatureInvalid, about(bundle.Signature)}
 
-// TestSecondSignature: whoever has a key can make many signatures of one
-// payload. All are good, and what is verified is the very same: the identity of
-// a bundle is its root, and no byte of its signature.
+// TestSecondSignature: the owner of a key can make many signatures of one payload. All are good,
+// and what is verified is the very same: the identity of a bundle is its root, and no byte of its
+// signature.
 func TestSecondSignature(t *testing.T) {
 	r := newRun(t)
 	run := openRuns(t, r)[0]

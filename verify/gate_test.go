@@ -73,8 +73,8 @@ func TestGateAccepts(t *testing.T) {
 	}
 }
 
-// TestGateNotes: each fault is noted, there is no bundle, and the strict law
-// itself refuses all of them but the empty one.
+// TestGateNotes: each fault is noted, there is no bundle, and the strict law itself rejects all
+// of them but the empty one.
 func TestGateNotes(t *testing.T) {
 	seenProof, seenHashes := map[verify.ProofFault]bool{}, map[verify.HashesFault]bool{}
 	for _, f := range notedFaults() {
@@ -154,7 +154,7 @@ func TestGateOtherRejectionsWin(t *testing.T) {
 	}
 }
 
-// isNoted says whether a fault of the strict law is one that the gate notes.
+// isNoted reports whether a fault of the strict law is one that the gate notes.
 func isNoted(f fault) bool {
 	artifact := f.want.details["artifact"]
 	return artifact == bundle.Proof || artifact == bundle.OutputHashes && f.want.details["path"] == ""
@@ -218,8 +218,8 @@ func TestGateIllFormedPaths(t *testing.T) {
 
 func missingWant(path string) want { return want{verify.OutputMissing, aboutPath(path)} }
 
-// illFormedPaths are keys that no output may have (decision D3). Each would
-// reach the file dist/a, or another, if somebody joined or cleaned it.
+// illFormedPaths are keys that no output may have. Each would reach the file dist/a, or another,
+// if it were joined or cleaned.
 var illFormedPaths = []string{
 	"", ".", "..", "./dist/a", "dist/./a", "dist/../dist/a", "../x", "dist/a/..", "/dist/a", "/etc/passwd", "//dist/a", "dist//a", "dist/a/", "dist/a/.",
 	`dist\a`, `..\x`, `C:\x`, `\\srv\x`, "dist/a\x00", "\x00", "dist/a\x00/../b", "../\x00",

@@ -153,8 +153,7 @@ func checkReject(t testing.TB, err error, w want) {
 	}
 }
 
-// always verifies many times under 1, 2 and 8 processors and wants the very same
-// verdict.
+// always verifies many times under 1, 2 and 8 processors and requires the very same verdict.
 func always(t *testing.T, do func() error) {
 	t.Helper()
 	_ = rejected(t, do())

@@ -114,7 +114,7 @@ func presence(f *folder) verify.Code {
 	return verify.OK
 }
 
-// exactly wants these fields and no others, but for the optional ones.
+// exactly requires these fields and no others, but for the optional ones.
 func exactly(object fields, required []string, optional ...string) (extra, missing bool) {
 	for name := range object {
 		extra = extra || !slices.Contains(required, name) && !slices.Contains(optional, name)

@@ -184,7 +184,7 @@ func TestReferences(t *testing.T) {
 		"an earlier run's":    {[]string{"out/0", "out/0"}, nil},
 		"none":                {[]string{}, nil},
 		"a later run's":       {[]string{"out/0", "out/2"}, ptr(referenceWant("out/2"))},
-		"nobody's":            {[]string{"zzz", "yyy"}, ptr(referenceWant("zzz"))},
+		"no run's":            {[]string{"zzz", "yyy"}, ptr(referenceWant("zzz"))},
 		"nearly":              {[]string{"out/0/"}, ptr(referenceWant("out/0/"))},
 		"another form":        {[]string{"./out/0"}, ptr(referenceWant("./out/0"))},
 		"empty":               {[]string{""}, ptr(referenceWant(""))},

@@ -44,9 +44,9 @@ func canonicalise(r *bundletest.Run, name string) {
 	r.WriteRaw(name, value.Append(nil))
 }
 
-// unsigned says whether byte i of an artifact has no meaning for a signature:
-// in OUTPUT_HASHES.json all but the member "hashes", in SIGNATURE.json the
-// value of "signed_at", and all of PROOF.json.
+// unsigned reports whether byte i of an artifact has no meaning for a signature: in
+// OUTPUT_HASHES.json all but the member "hashes", in SIGNATURE.json the value of "signed_at", and
+// all of PROOF.json.
 func unsigned(t testing.TB, name string, raw []byte, i int) bool {
 	t.Helper()
 	span := func(from, to string) bool {
@@ -195,8 +195,8 @@ var droppedField = map[string]string{
 	bundle.Signature + " validator_id":          "SIGNATURE_INCOMPLETE",
 }
 
-// TestEveryField drops each field of each artifact, doubles it with the same
-// and with another value, renames it, and adds one that nobody knows.
+// TestEveryField drops each field of each artifact, doubles it with the same and with another
+// value, renames it, and adds an unknown one.
 func TestEveryField(t *testing.T) {
 	r := canonicalRun(t)
 	run := openRuns(t, r)[0]

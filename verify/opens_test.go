@@ -74,7 +74,7 @@ func TestWatchSeesOpens(t *testing.T) {
 		must(t, err)
 		f.Close()
 		if opened.count(t) == 0 {
-			t.Errorf("%q was opened and nobody saw it", name)
+			t.Errorf("%q was opened, and that was not noticed", name)
 		}
 		fd, err := unix.Open(dir+name, unix.O_PATH, 0)
 		must(t, err)

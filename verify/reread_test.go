@@ -25,7 +25,7 @@ func said(b *verify.Bundle) map[string]any {
 	return map[string]any{"id": b.RunID(), "root": b.Root(), "validator": b.ValidatorID(), "len": b.Len(), "outputs": outputs}
 }
 
-// sameVerdict verifies in both ways, by both laws, and wants one verdict.
+// sameVerdict verifies in both ways, by both laws, and requires one verdict.
 func sameVerdict(t *testing.T, name string, r *bundletest.Run) {
 	t.Helper()
 	run := openRuns(t, r)[0]
@@ -146,7 +146,7 @@ func TestClaimedCompletion(t *testing.T) {
 		"2026-01-02T03:04:05Z ":          "",
 	} {
 		r := newRun(t)
-		r.Edit(bundle.Status, set("completed_at", text)) // nobody has signed that
+		r.Edit(bundle.Status, set("completed_at", text)) // this is not signed
 		when, ok := claim(r)
 		if ok != (want != "") || ok && when.UTC().Format(time.RFC3339Nano) != want {
 			t.Errorf("%q: %v, %v", text, when, ok)

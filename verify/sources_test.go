@@ -18,9 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// source makes something of dist/a. Its content, wherever it really lies, is
-// "aaa", as it was signed: the hash must not be what saves us. It returns the
-// files that nobody may open.
+// source makes something of dist/a. Its content, wherever it really lies, is "aaa", as it was
+// signed: the hash must not be what saves us. It returns the files that must not be opened.
 type source struct {
 	name string
 	make func(r *bundletest.Run) []string
@@ -249,7 +248,7 @@ func TestFIFOIsNeverOpened(t *testing.T) {
 	_, err := strict(t, r)
 	checkReject(t, err, missingWant("dist/a"))
 	if opened.Load() {
-		t.Error("somebody opened the FIFO for reading")
+		t.Error("the FIFO was opened for reading")
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	must(t, err)

@@ -34,8 +34,7 @@ var unsignedParts = []struct{ file, member, why string }{
 	{bundle.Proof, "more", "decision D16: any other member"},
 }
 
-// isUnsigned says whether the list has the member of an artifact that a place is
-// in, or is.
+// isUnsigned reports whether the list has the member of an artifact that a place is in, or is.
 func isUnsigned(name string, at place) bool {
 	for _, part := range unsignedParts {
 		if part.file == name && len(at.path) > 0 && at.path[0] == strconv.Quote(part.member) {
@@ -175,7 +174,7 @@ func (m tokenChange) expected(name string) string {
 	return "refused"
 }
 
-// breaksProof says whether restoration_result.verified is no longer true.
+// breaksProof reports whether restoration_result.verified is no longer true.
 func (m tokenChange) breaksProof() bool {
 	var proof struct {
 		Result json.RawMessage `json:"restoration_result"`

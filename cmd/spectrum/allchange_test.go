@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLatestPassesOverChangedRuns: an accepted run that is given another time of
-// completion is another run; nobody has to enter it for that to count.
+// TestLatestPassesOverChangedRuns: an accepted run that is given another time of completion is
+// another run; this counts even if the run is not entered.
 func TestLatestPassesOverChangedRuns(t *testing.T) {
 	t.Parallel()
 	project := bundletest.New(t)
@@ -32,7 +32,7 @@ func TestLatestPassesOverChangedRuns(t *testing.T) {
 	}
 	older.Edit(bundle.Status, func(f map[string]any) { f["completed_at"] = "2030-01-01T00:00:00Z" })
 	if got, err := os.Readlink(v.at("latest")); err != nil || got != "newer" {
-		t.Errorf("latest is %q, %v: by what nobody has signed", got, err)
+		t.Errorf("latest is %q, %v: by an unsigned change", got, err)
 	}
 	harness.Flip(t, newer.Path(bundle.Proof), 3)
 	harness.Eventually(t, "no run is left", func() bool {
@@ -92,8 +92,8 @@ func TestChangedRun(t *testing.T) {
 	}
 }
 
-// TestChangedRunIsNoticed without anybody who comes by its name: by status.json
-// alone, and by who has a file of it open.
+// TestChangedRunIsNoticed without a lookup of its name: by a read of status.json alone, and by a
+// reader that has one of its files open.
 func TestChangedRunIsNoticed(t *testing.T) {
 	t.Parallel()
 	project := bundletest.New(t)

@@ -104,7 +104,7 @@ func TestRunsAreVerifiedOnce(t *testing.T) {
 	v := mountAll(t, project)
 	sources := countOpens(t, filepath.Join(project.Root, "big"), filepath.Join(project.Root, "d/small"))
 	if got := v.state("run-1"); got != "" || sources.count() != 0 {
-		t.Errorf("before anybody came: %q", got)
+		t.Errorf("before the first reader: %q", got)
 	}
 	var readers sync.WaitGroup
 	for i := range 100 {
@@ -349,8 +349,8 @@ func TestRunSealedLater(t *testing.T) {
 	}
 }
 
-// TestUnreadableRun: somebody without the right to look into a run directory
-// gets a verdict on it and not a view.
+// TestUnreadableRun: a user without the right to look into a run directory gets a verdict on it
+// and not a view.
 func TestUnreadableRun(t *testing.T) {
 	project := bundletest.New(t)
 	project.Run("open", map[string]string{"a": "a"})
@@ -412,8 +412,8 @@ func TestManyRunsFewDescriptors(t *testing.T) {
 	}
 }
 
-// TestInterruptWhileVerifying: the server ends although somebody waits for a
-// verdict that would take hours.
+// TestInterruptWhileVerifying: the server ends although a reader waits for a verdict that would
+// take hours.
 func TestInterruptWhileVerifying(t *testing.T) {
 	project := bundletest.New(t)
 	project.Run("huge", map[string]string{"huge": "small"})
@@ -427,7 +427,7 @@ func TestInterruptWhileVerifying(t *testing.T) {
 		}()
 		harness.Eventually(t, "it is at work", func() bool { return v.state("huge") == "verifying" })
 		if names(t, v.dir) == nil {
-			t.Error("nobody else is served meanwhile")
+			t.Error("other readers are not served meanwhile")
 		}
 		if said, err := v.stop(os.Interrupt); err != nil || isMounted(t, v.dir) {
 			t.Errorf("%v, mounted %v: %s", err, isMounted(t, v.dir), said)

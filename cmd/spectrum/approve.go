@@ -51,7 +51,7 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview, paged paged
 	if shown.recommended != "" {
 		a.tell("what is recommended is approved with: %s", shown.recommended)
 	}
-	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C refuses.")
+	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C declines.")
 	asking := a.newPrompt("statement: ")
 	allVague := true // and no slip of form
 	for left := statementLines - 1; ; left-- {
@@ -84,7 +84,7 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview, paged paged
 
 // retypeHint returns the hint for a line that is not a statement, or does not fit.
 func retypeHint(left int, allVague bool, recommended string) string {
-	hint := "type it again; Enter refuses"
+	hint := "type it again; Enter declines"
 	switch {
 	case left == 1 && allVague:
 		hint += "; one more line that is not a statement puts the candidate in quarantine"

@@ -187,7 +187,7 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 // rewritten is the verdict on a log that is another one than savepoints sign.
 func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 	first := misfits[0]
-	err := fmt.Errorf("savepoint %s of attempt %s in %q signs entry %d of the audit log, and another one stands there", first.ID, first.Attempt, first.Root, first.Entry)
+	err := fmt.Errorf("savepoint %s of attempt %s in %q signs entry %d of the audit log, which was replaced", first.ID, first.Attempt, first.Root, first.Entry)
 	if first.Fault != audit.Rewritten {
 		err = fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)
 	}

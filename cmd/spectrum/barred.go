@@ -44,13 +44,13 @@ func barHint(e *statedir.BarError) string {
 func (b *barMark) hints(path string) []string {
 	root := foreignOption(path) + shellQuote(path)
 	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
-		return []string{oneLine(b.what()), "the root is as it was, and no way back is halted", barHint(stays)}
+		return []string{oneLine(b.what()), "the root is as it was, and rollbacks still work", barHint(stays)}
 	}
 	return []string{
 		oneLine(b.what()),
 		acknowledgeHint(root),
 		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
-		fmt.Sprintf("the root is as it was, and no way back is halted: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
+		fmt.Sprintf("the root is as it was, and rollbacks still work: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
 	}
 }
 
@@ -69,7 +69,7 @@ func (a *app) tellBarred(state *statedir.Dir, name string) {
 		if err != nil || path == "" {
 			path = name
 		}
-		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover --acknowledge %s%s\" releases it; no way back is halted", shellQuote(name), foreignOption(path), shellQuote(path))
+		a.tell("spectrum: %s is halted now for preview, commit and prune, until a rollback succeeds, or \"spectrum recover --acknowledge %s%s\" releases it; rollbacks still work", shellQuote(name), foreignOption(path), shellQuote(path))
 	}
 }
 

@@ -32,7 +32,7 @@ PATH is a file as "spectrum ls" lists it. With several files, put them after "--
 With --lazy, cat verifies only the signature before, and reads the blocks of the
 signed block table; it reports how much of the candidate it has checked.
 
-On a terminal, cat escapes characters that are not printable and refuses files
+On a terminal, cat escapes characters that are not printable and rejects files
 that are not text. Redirect stdout for the exact bytes.
 
 cat requires neither FUSE nor a mount point. It does not accept --json, because

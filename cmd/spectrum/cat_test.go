@@ -125,8 +125,8 @@ func replace(t *testing.T, p *bundletest.Project, put func(path string) error) {
 	}
 }
 
-// TestCatIntoAFullPipe: Ctrl-C ends it also when nobody reads any more and nobody
-// has gone away.
+// TestCatIntoAFullPipe: Ctrl-C ends cat even if the reader of its pipe is there and does not
+// read.
 func TestCatIntoAFullPipe(t *testing.T) {
 	t.Parallel()
 	p := bundletest.New(t)

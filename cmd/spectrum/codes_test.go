@@ -182,8 +182,8 @@ type said struct {
 	hints []string
 }
 
-// voiceOf has an error told, with and without JSON, and wants the form that every
-// error has: one line, then hints, whose commands are there.
+// voiceOf makes the program report an error, with and without JSON, and requires the form that
+// every error has: one line, then hints, whose commands exist.
 func voiceOf(t *testing.T, err error) (s said) {
 	t.Helper()
 	var plain, stdout, stderr bytes.Buffer
@@ -208,7 +208,7 @@ func isCanonical(text []byte) bool {
 	return err == nil && bytes.Equal(visible.AppendJSON(nil, value.Append(nil)), text)
 }
 
-// checkForm wants exactly one line of an error, and then hints.
+// checkForm requires exactly one line of an error, and then hints.
 func checkForm(t *testing.T, stderr string) (hints []string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
@@ -281,8 +281,8 @@ func typeOf(lit *ast.CompositeLit) (string, bool) {
 	return name.Name, true
 }
 
-// TestHaltBeatsInterruption: whoever interrupts a commit whose rollback fails is told
-// what to do about the root.
+// TestHaltBeatsInterruption: a commit that is interrupted and whose rollback fails reports what
+// to do about the root.
 func TestHaltBeatsInterruption(t *testing.T) {
 	err := restore.Internal(restore.Execute, context.Canceled).RolledBackBadly(fs.ErrPermission)
 	if got := verdictOf(err).status; got != statusHalted {

@@ -80,7 +80,7 @@ func TestDaemonHoldsNothing(t *testing.T) {
 	cmd.Env = append(cmd.Env, notifyVariable+"=/nowhere")
 	cmd.ExtraFiles = []*os.File{lock, writer}
 	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &said, &said // pipes that end when nobody holds them
+	cmd.Stdout, cmd.Stderr = &said, &said // pipes that end when the last process closes them
 	cmd.WaitDelay = 5 * time.Minute
 	if err := cmd.Run(); err != nil || strings.Count(said.String(), "\n") != 1 {
 		t.Fatalf("%v: %s", err, &said)
@@ -90,7 +90,7 @@ func TestDaemonHoldsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(reader); err != nil {
-		t.Errorf("somebody holds the caller's pipe: %v", err)
+		t.Errorf("a process holds the caller's pipe: %v", err)
 	}
 	pids := background(t)
 	if len(pids) != 1 {
@@ -105,8 +105,8 @@ func TestDaemonHoldsNothing(t *testing.T) {
 	harness.Eventually(t, "the end of the server", func() bool { return len(background(t)) == 0 })
 }
 
-// checkDescriptors wants the log, the device, what the Go runtime needs, and the
-// directories that are looked into: nothing else, once the view is ready.
+// checkDescriptors requires the log, the device, what the Go runtime needs, and the directories
+// that are looked into: nothing else, once the view is ready.
 func checkDescriptors(t *testing.T, pid int, sources ...string) {
 	t.Helper()
 	log := filepath.Join(stateHome(t), "spectrum", "view.log")
@@ -253,7 +253,7 @@ func sealBig(t *testing.T) string {
 	return run
 }
 
-// holdsOpen says whether a background half has a file of this name open.
+// holdsOpen reports whether a background half has a file of this name open.
 func holdsOpen(t *testing.T, name string) bool {
 	t.Helper()
 	for _, pid := range background(t) {
@@ -266,7 +266,7 @@ func holdsOpen(t *testing.T, name string) bool {
 	return false
 }
 
-// interruptDaemon says whether the view was not ready yet.
+// interruptDaemon reports whether the view was not ready yet.
 func interruptDaemon(t *testing.T, sig syscall.Signal, run, dir string) bool {
 	t.Helper()
 	var said bytes.Buffer

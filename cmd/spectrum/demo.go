@@ -205,7 +205,7 @@ func demoSteps(program, dir string) []string {
 		bin + ` commit --preview "$id" --approve ` + shellQuote(preview.Exactly),
 		"# what was seen is what was written",
 		"diff -r " + at("view") + " " + at("restore"),
-		"# and the savepoint of the commit says whether it still is",
+		"# and the savepoint of the commit shows whether it still is",
 		bin + " savepoint verify --restore-root " + at("restore") + " latest",
 		bin + " umount " + at("view"),
 	}

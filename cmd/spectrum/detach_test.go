@@ -66,7 +66,7 @@ func leftOf(r *view.Revocation, dir string) error {
 	return nil
 }
 
-// isDisconnected says whether an error is what readers of a revoked view get.
+// isDisconnected reports whether an error is what readers of a revoked view get.
 func isDisconnected(err error) bool {
 	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOTCONN) || errors.Is(err, syscall.ECONNABORTED)
 }
@@ -126,7 +126,7 @@ func touch(mem []byte) (err error) {
 	return nil
 }
 
-// checkCutOff wants errors in place of everything that was read before.
+// checkCutOff requires errors in place of everything that was read before.
 func (h *holder) checkCutOff() {
 	h.t.Helper()
 	for i, err := range h.errors() {
@@ -185,8 +185,7 @@ func linkTo(t *testing.T, dir string) string {
 	return link
 }
 
-// checkRevoked wants the process of the view to end, and to say why: that, and no
-// more.
+// checkRevoked requires the process of the view to end and to report why, and nothing else.
 func (v *mounted) checkRevoked() {
 	v.t.Helper()
 	err := <-v.done
@@ -219,7 +218,7 @@ func TestNewViewSaysRolledBack(t *testing.T) {
 		}
 	}
 	if shelf.status().RolledBack {
-		t.Error("nobody has entered the run")
+		t.Error("the run has not been entered")
 	}
 	_, err = os.ReadFile(filepath.Join(shelf.dir, "run-1/a"))
 	check(t, err)
@@ -275,7 +274,7 @@ func TestStoppedViewIsCutOff(t *testing.T) {
 	defer cancel()
 	r := view.Revoke(ctx, state, ofBundle(run, ""))
 	if !slices.Contains(r.Detached, v.dir) || isMounted(t, v.dir) {
-		t.Fatalf("%+v, mounted %v", r, isMounted(t, v.dir)) // nobody would answer a read
+		t.Fatalf("%+v, mounted %v", r, isMounted(t, v.dir)) // a read would never be answered
 	}
 	if _, err := file.Read(make([]byte, 1)); !isDisconnected(err) {
 		t.Errorf("read: %v", err)
@@ -303,7 +302,7 @@ func keepInMemory(t *testing.T, path string) {
 	check(t, err)
 }
 
-// TestDeadViewIsReported: who it was that showed it nobody knows.
+// TestDeadViewIsReported: the user that served it cannot be found out.
 func TestDeadViewIsReported(t *testing.T) {
 	run := uniqueRun(t)
 	v := startView(t, run.Dir)
@@ -349,8 +348,8 @@ func TestPreviewOfARevokedView(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	p.checkRevoked()
-	p.refuses([][]string{{"commit", "--preview", id, "--approve", "Approved: commit the restore preview exactly as proposed."}}, statusApproval, "APPROVAL_STALE")
-	p.refuses([][]string{{"preview", "--from-mount", p.dir}, {"commit", "--from-mount", p.dir}}, statusRejected, "REFUSED")
+	p.rejects([][]string{{"commit", "--preview", id, "--approve", "Approved: commit the restore preview exactly as proposed."}}, statusApproval, "APPROVAL_STALE")
+	p.rejects([][]string{{"preview", "--from-mount", p.dir}, {"commit", "--from-mount", p.dir}}, statusRejected, "REFUSED")
 }
 
 // TestCopiesGoToo: a bind mount of a revoked view does not stay.

@@ -137,7 +137,7 @@ func (d *examined) verdict() error {
 }
 
 func (e *unfitError) coded() error {
-	return &codedError{code: codeUnfit, details: e.details, err: e, hint: "mend what failed; \"spectrum doctor -v\" shows every check"}
+	return &codedError{code: codeUnfit, details: e.details, err: e, hint: "fix what failed; \"spectrum doctor -v\" shows every check"}
 }
 
 func (d *examined) details() map[string]any {

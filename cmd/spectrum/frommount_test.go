@@ -83,9 +83,9 @@ func (p *proposed) tamper(fix bool) {
 	}
 }
 
-// refuses wants each command to end with a status and a code, and to leave the
-// restore root alone.
-func (p *proposed) refuses(commands [][]string, status int, code string) {
+// rejects requires each command to end with a status and a code, and to leave the restore root
+// alone.
+func (p *proposed) rejects(commands [][]string, status int, code string) {
 	p.t.Helper()
 	before := bundletest.Snapshot(p.t, p.root)
 	for _, args := range commands {
@@ -106,11 +106,11 @@ func TestNothingIsCommittedOfATamperedView(t *testing.T) {
 		p := propose(t)
 		commands := p.commands()
 		p.tamper(mended)
-		p.refuses(commands, statusRejected, "VIEW_TAMPERED")
+		p.rejects(commands, statusRejected, "VIEW_TAMPERED")
 		if id := strings.TrimSpace(must(t, "umount", p.dir)); id != "" {
 			t.Errorf("umount said %q", id)
 		}
-		p.refuses(commands[3:], statusApproval, "APPROVAL_STALE")
+		p.rejects(commands[3:], statusApproval, "APPROVAL_STALE")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestTamperedArtifactCountsToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.Flip(t, p.run.Path(bundle.Proof), 3)
-	p.refuses(commands, statusRejected, "VIEW_TAMPERED")
+	p.rejects(commands, statusRejected, "VIEW_TAMPERED")
 }
 
 // TestCommitOfWhatTheViewShows: the id in preview.md is good for one commit,
@@ -178,7 +178,7 @@ func TestViewInItsPlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			put(p)
-			p.refuses(commands, statusApproval, "APPROVAL_STALE")
+			p.rejects(commands, statusApproval, "APPROVAL_STALE")
 		})
 	}
 }
@@ -235,8 +235,8 @@ func TestDeadView(t *testing.T) {
 	if _, err := p.stop(syscall.SIGKILL); err == nil {
 		t.Error("it survived")
 	}
-	p.refuses(commands[:3], statusRejected, "REFUSED")
-	p.refuses(commands[3:], statusApproval, "APPROVAL_STALE")
+	p.rejects(commands[:3], statusRejected, "REFUSED")
+	p.rejects(commands[3:], statusApproval, "APPROVAL_STALE")
 	must(t, "umount", p.dir)
 }
 
@@ -248,8 +248,8 @@ func TestResealedAfterMounting(t *testing.T) {
 	p.project.Write("a", "another")
 	p.run.EditHashes(func(hashes map[string]any) { hashes["a"] = bundletest.Hash("another") })
 	must(t, "verify", p.run.Dir)
-	p.refuses(commands[:3], statusRejected, "REFUSED")
-	p.refuses(commands[3:], statusApproval, "APPROVAL_STALE")
+	p.rejects(commands[:3], statusRejected, "REFUSED")
+	p.rejects(commands[3:], statusApproval, "APPROVAL_STALE")
 }
 
 // TestNoCandidateInTheView: what --from-mount can be given that shows none.
@@ -262,26 +262,26 @@ func TestNoCandidateInTheView(t *testing.T) {
 	all := startView(t, "--all", filepath.Dir(p.run.Dir))
 	refused := []string{t.TempDir(), file, link, filepath.Join(p.dir, "none"), p.control(""), "/proc", "/", all.dir, filepath.Join(all.dir, "run-1")}
 	for _, path := range refused {
-		p.refuses([][]string{
+		p.rejects([][]string{
 			{"preview", "--from-mount", path, "--restore-root", p.root},
 			{"commit", "--from-mount", path, "--restore-root", p.root},
 		}, statusRejected, "REFUSED")
 	}
 	for _, also := range [][]string{{p.run.Dir}, {"--chain"}, {"--project-root", p.project.Root}} {
-		p.refuses([][]string{
+		p.rejects([][]string{
 			append([]string{"preview", "--from-mount", p.dir}, also...),
 			append([]string{"commit", "--from-mount", p.dir}, also...),
 			append([]string{"commit", "--preview", "x", "--approve", "y", "--from-mount", p.dir}, also...),
 		}, statusUsage, "USAGE")
 	}
-	p.refuses([][]string{{"commit", "--from-mount", p.dir, "--approve", preview.Exactly}}, statusUsage, "USAGE")
+	p.rejects([][]string{{"commit", "--from-mount", p.dir, "--approve", preview.Exactly}}, statusUsage, "USAGE")
 }
 
 // TestForgedControlBehindABind: inside a run of a chain a bundle may have a
 // ".spectrum" of its own; mounted by itself it is no view.
 func TestForgedControlBehindABind(t *testing.T) {
 	project, bind := bundletest.New(t), t.TempDir()
-	hidden := project.Run("run-2", map[string]string{"b": "nobody has seen this"})
+	hidden := project.Run("run-2", map[string]string{"b": "never seen before"})
 	forged := project.Run("run-1", map[string]string{
 		".spectrum/status.json":    `{"tampered":false,"view_id":"x"}`,
 		".spectrum/candidate.json": fmt.Sprintf(`{"project_root":%q,"run_dirs":[%q],"runs":[]}`, project.Root, hidden.Dir),
@@ -289,7 +289,7 @@ func TestForgedControlBehindABind(t *testing.T) {
 	p := &proposed{startView(t, "--chain", forged.Dir), project, forged, t.TempDir()}
 	check(t, unix.Mount(filepath.Join(p.dir, "run-1"), bind, "", unix.MS_BIND, ""))
 	t.Cleanup(func() { _ = unix.Unmount(bind, unix.MNT_DETACH) })
-	p.refuses([][]string{{"preview", "--from-mount", bind, "--restore-root", p.root}}, statusRejected, "REFUSED")
+	p.rejects([][]string{{"preview", "--from-mount", bind, "--restore-root", p.root}}, statusRejected, "REFUSED")
 }
 
 // TestStateApartFromTheViewsRoot: the restore root that the view knows is kept
@@ -297,7 +297,7 @@ func TestForgedControlBehindABind(t *testing.T) {
 func TestStateApartFromTheViewsRoot(t *testing.T) {
 	p := propose(t)
 	state := filepath.Join(p.root, "state")
-	p.refuses([][]string{
+	p.rejects([][]string{
 		{"preview", "--from-mount", p.dir, "--restore-root", p.root, "--state-dir", state},
 		{"preview", "--from-mount", p.dir, "--state-dir", state},
 		{"commit", "--from-mount", p.dir, "--state-dir", state},
@@ -316,7 +316,7 @@ func TestForgedPreviewOfAView(t *testing.T) {
 		t.Fatalf("no view in %s", raw)
 	}
 	check(t, os.WriteFile(kept, freed, 0o600))
-	p.refuses([][]string{{"commit", "--preview", id, "--approve", preview.Exactly}}, statusApproval, "APPROVAL_INVALID")
+	p.rejects([][]string{{"commit", "--preview", id, "--approve", preview.Exactly}}, statusApproval, "APPROVAL_INVALID")
 }
 
 // TestMountpointThatJSONCannotHold: a preview that cannot name its view is not
@@ -325,12 +325,12 @@ func TestMountpointThatJSONCannotHold(t *testing.T) {
 	p := propose(t)
 	odd := filepath.Join(t.TempDir(), "m\xff")
 	check(t, os.Mkdir(odd, 0o755))
-	p.refuses([][]string{{"mount", "--restore-root", p.root, p.run.Dir, odd}}, statusRejected, "REFUSED")
+	p.rejects([][]string{{"mount", "--restore-root", p.root, p.run.Dir, odd}}, statusRejected, "REFUSED")
 	if isMounted(t, odd) {
 		t.Fatal("it is mounted")
 	}
 	startViewBy(t, command(t, "mount", p.run.Dir, odd), odd)
-	p.refuses([][]string{{"preview", "--from-mount", odd, "--restore-root", p.root}}, statusRejected, "REFUSED")
+	p.rejects([][]string{{"preview", "--from-mount", odd, "--restore-root", p.root}}, statusRejected, "REFUSED")
 }
 
 // TestRunDirThatJSONCannotHold: the view shows it, and its candidate.json cannot

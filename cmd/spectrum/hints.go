@@ -82,7 +82,7 @@ func partHints(e *statedir.PartError) []string {
 	}
 	hints := []string{fix}
 	if isPlain := strings.Contains(e.Name, "/"); fix != aside && e.Name != "snapshots" && !isPlain { // a rollback requires it, and a preview requires a count
-		hints = append(hints, "or, since the ways back are possible without it: "+aside)
+		hints = append(hints, "or, since rollbacks are possible without it: "+aside)
 	}
 	return append(hints, thenAgain)
 }

@@ -42,7 +42,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("%v, %s", err, unit)
 	}
 	if out := runIn(t, dest, "find", ".", "-mindepth", "1", "-type", "d", "!", "-perm", "755"); out != "" {
-		t.Errorf("directories that not everybody may enter: %s", out)
+		t.Errorf("directories that some users may not enter: %s", out)
 	}
 	names := filesBelow(t, dest)
 	for _, name := range []string{

@@ -48,7 +48,7 @@ func runKeygen(app *app, opts keygenOptions) error {
 	if err := dir.Sync(); err != nil {
 		return fmt.Errorf("key file %q was written, but may be lost in a power cut: %w", path, err)
 	}
-	app.say("wrote %q; whoever can read it can sign as this validator", path)
+	app.say("wrote %q; every user who can read it can sign as this validator", path)
 	return app.result(key.ValidatorID(), map[string]any{"key_file": jsonText(path), "ok": true, "validator_id": key.ValidatorID()})
 }
 

@@ -80,7 +80,7 @@ var failureHints = map[restore.Code]string{
 	restore.PathNullByteDetected:  "nothing of this bundle can be used: no honest seal names such a path; find out who signed it",
 	restore.SymlinkEscapeDetected: "remove the symbolic link that is named, or name another --restore-root DIR",
 
-	restore.SourceMissing:        "it was there a moment ago: see that nobody changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
+	restore.SourceMissing:        "it was there a moment ago: make sure that no other process changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
 	restore.SourceNotRegularFile: "a restore takes regular files only: put the file itself in the place of the link, then preview again",
 	restore.TargetPathExists:     "a restore overwrites only with --replace: \"spectrum preview --replace\" shows what would be replaced, and a rollback brings that back; or move what is there away, then preview again",
 	restore.ChainRunIDDuplicate:  "name each run once",
@@ -90,7 +90,7 @@ var failureHints = map[restore.Code]string{
 	restore.FinalizeFailed:            rivalHint,
 	restore.OutputMissingAfterRestore: rivalHint,
 	restore.HashMismatchAfterRestore:  rivalHint,
-	restore.ResultArtifactWriteFailed: "nothing of the attempt is left; an output with the name of a result artifact can never be restored, else see that the root can be written and nobody else writes there",
+	restore.ResultArtifactWriteFailed: "nothing of the attempt is left; an output with the name of a result artifact can never be restored; otherwise make sure that the root is writable and that no other process writes there",
 	restore.RollbackFailed:            "look at what is named above, then \"spectrum recover RESTORE_ROOT\" tries again; until then nothing else is done in this root",
-	restore.InternalError:             "nothing of the attempt is left; mend what is named, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
+	restore.InternalError:             "nothing of the attempt is left; fix the problem above, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
 }

@@ -52,7 +52,7 @@ func buildFromView(t *testing.T, goroot string) {
 	}
 }
 
-// must runs the program and wants success.
+// must runs the program and requires success.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := spectrum(t, args...)
@@ -62,7 +62,7 @@ func must(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// runIn runs a command in a directory and wants success.
+// runIn runs a command in a directory and requires success.
 func runIn(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)

@@ -230,5 +230,5 @@ func stateHome(t *testing.T) string {
 
 var stateHomes sync.Map // of the names of tests
 
-// asExit says whether an error is an exit status other than 0.
+// asExit reports whether an error is an exit status other than 0.
 func asExit(err error, exit **exec.ExitError) bool { return errors.As(err, exit) }

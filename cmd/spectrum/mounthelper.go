@@ -50,7 +50,7 @@ directory that holds them. It returns when the view is ready.`,
 	addExamples(cmd)
 	opts.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.BoolVarP(&opts.sloppy, "sloppy", "s", false, "ignore mount options that nobody knows")
+	flags.BoolVarP(&opts.sloppy, "sloppy", "s", false, "ignore unknown mount options")
 	flags.BoolVarP(&fake, "fake", "f", false, "check the command line, and mount nothing")
 	flags.BoolP("no-mtab", "n", false, "write no mtab; none is ever written")
 	flags.StringVarP(&opts.namespace, "namespace", "N", "", "mount in this mount `namespace`, the path of one")

@@ -103,7 +103,7 @@ func serveUnder(t *testing.T, cmd *exec.Cmd, manager serviceManager, dir, addres
 func TestNotifyWithoutSocket(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"a": "alpha"})
-	t.Setenv(notifyVariable, filepath.Join(t.TempDir(), "nobody"))
+	t.Setenv(notifyVariable, filepath.Join(t.TempDir(), "missing"))
 	v := mountView(t, run.Dir)
 	if got, err := os.ReadFile(filepath.Join(v.dir, "a")); err != nil || string(got) != "alpha" {
 		t.Errorf("%q, %v", got, err)

@@ -19,8 +19,8 @@ func private() {
 	}
 }
 
-// privateSetup makes an empty /mnt, in it the program for everybody, a FUSE
-// device that every user may open, no helpers of mount(8), and words for scripts.
+// privateSetup makes an empty /mnt, in it the program for all users, a FUSE device that every
+// user may open, no helpers of mount(8), and words for scripts.
 const privateSetup = `
 mount -t tmpfs -o mode=755 tmpfs /mnt
 mknod -m 666 /mnt/fuse c 10 229
@@ -49,7 +49,7 @@ exits() {
 }
 
 # said PATTERN
-said() { grep -q -e "$1" /mnt/said || { echo "nobody said $1:"; cat /mnt/said; exit 1; }; }
+said() { grep -q -e "$1" /mnt/said || { echo "no output matches $1:"; cat /mnt/said; exit 1; }; }
 
 # await COMMAND...: until it succeeds
 await() {

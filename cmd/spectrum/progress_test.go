@@ -97,7 +97,7 @@ func TestProgress(t *testing.T) {
 // barWords are on no line but a bar's.
 var barWords = []string{"%|", "B/s", "verifying ", "copying ", "writing ", "checking ", "comparing ", "finishing", "looking at the restore root", "it/s"}
 
-// checkScreen wants no rest of a bar on the screen, and no bar that was wider than it.
+// checkScreen requires that no rest of a bar is on the screen, and that no bar was wider than it.
 func checkScreen(t *testing.T, args []string, said string) {
 	t.Helper()
 	for _, line := range terminal.Screen(said) {
@@ -107,8 +107,8 @@ func checkScreen(t *testing.T, args []string, said string) {
 	}
 }
 
-// TestNoProgress: nobody who does not want a bar gets one, nor who does not look, nor
-// for work that is done at once.
+// TestNoProgress: there is no bar if it is switched off, if stderr is not a terminal, or for work
+// that is done at once.
 func TestNoProgress(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"big": strings.Repeat("0123456789abcdef", 1<<16)})

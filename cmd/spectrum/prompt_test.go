@@ -75,7 +75,7 @@ func (s *sitting) answer(asked int, text string) {
 			s.t.Fatalf("not asked %d times:\n%s", asked, s.heard())
 		}
 	}
-	for len(text) > 0 { // a terminal holds no more than 4,096 bytes that nobody has read
+	for len(text) > 0 { // a terminal holds no more than 4,096 unread bytes
 		n := min(len(text), 1000)
 		if _, err := s.tty.User.WriteString(text[:n]); err != nil {
 			s.t.Fatal(err)

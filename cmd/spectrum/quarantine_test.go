@@ -42,8 +42,8 @@ func markIn(store *quarantine.Store, args []string) error {
 	return err
 }
 
-// TestQuarantineVoice: what holds a candidate, and a record that nobody can read,
-// is the operator's policy.
+// TestQuarantineVoice: what holds a candidate, and an unreadable record, is the operator's
+// policy.
 func TestQuarantineVoice(t *testing.T) {
 	for name, err := range map[string]error{
 		"held":   &quarantine.HeldError{Source: strings.Repeat("5c", 32)},
@@ -163,8 +163,8 @@ func TestQuarantineOrder(t *testing.T) {
 	}
 }
 
-// TestQuarantineKnown: a mark that is there already is made durable before it is
-// relied on: whoever made it may have been killed before.
+// TestQuarantineKnown: an existing mark is made durable before it is relied on: the process that
+// made it may have been killed before it did.
 func TestQuarantineKnown(t *testing.T) {
 	state, source := heldOne(t)
 	trace := faulted(t, state, sysfault.Plan{Record: true}, "mark", "hold", source, "/root", "approval_vague", "sure").Trace

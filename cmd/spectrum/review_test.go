@@ -457,7 +457,7 @@ func TestReviewLeftChoice(t *testing.T) {
 			r.ends(c.status, c.want...)
 			_, after, _ := strings.Cut(r.Raw(), "\x1b[?1049l")
 			if _, next, _ := strings.Cut(after, "hint: "); !strings.HasPrefix(next, "spectrum review --restore-root "+r.root+" --replace ") || strings.Contains(after, "STATEMENT") {
-				t.Errorf("the way back into the review is not first, or a placeholder is offered:\n%s", after)
+				t.Errorf("the key that returns to the review is not first, or a placeholder is offered:\n%s", after)
 			}
 			if strings.Contains(after, "R-001 to R-003") || c.want[0] == "decide C-001 as well" && strings.Contains(after, "Acknowledge") {
 				t.Errorf("more than was chosen is offered:\n%s", after)

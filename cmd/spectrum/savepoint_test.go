@@ -296,8 +296,8 @@ func TestDropFaults(t *testing.T) {
 	}
 }
 
-// TestStepsAreDurable: all of a savepoint is synced before it has its name, and
-// its name before anybody is told.
+// TestStepsAreDurable: all of a savepoint is synced before it has its name, and its name before
+// it is reported.
 func TestStepsAreDurable(t *testing.T) {
 	p := newStepPlace(t)
 	for _, c := range []struct {
@@ -357,7 +357,7 @@ func TestPlaceIsDurable(t *testing.T) {
 	}
 }
 
-// TestHostKey: it is made once, by however many, and nobody else can read it.
+// TestHostKey: it is made once, also by many processes at a time, and no other user can read it.
 func TestHostKey(t *testing.T) {
 	state, err := statedir.Open(filepath.Join(t.TempDir(), "state"))
 	if err != nil {

@@ -132,7 +132,7 @@ func (a *app) makeOperatorKey(state *statedir.Dir) error {
 		return refusedHint(err, "name another key with --key FILE, or another state directory with --state-dir DIR")
 	}
 	a.hasDone("a key was made, %q", state.KeyPath())
-	a.say("made the key %s (mode 0600), validator_id %s; whoever can read it can sign as this validator", shellQuote(state.KeyPath()), key.ValidatorID())
+	a.say("made the key %s (mode 0600), validator_id %s; every user who can read it can sign as this validator", shellQuote(state.KeyPath()), key.ValidatorID())
 	a.say("to pin it, and reject keys that are not pinned: %s", a.commandLine("trust", "add", key.ValidatorID()))
 	return nil
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// TestViewSurvivesItsReader: when nobody reads what the mount says any more,
-// it goes on, also at the moment at which it has tampering to report.
+// TestViewSurvivesItsReader: when the reader of the mount's messages has gone, the mount goes on,
+// also at the moment at which it has tampering to report.
 func TestViewSurvivesItsReader(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"bad": "signed", "good": "good"})

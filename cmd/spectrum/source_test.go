@@ -125,8 +125,8 @@ func readyIn(hint string) []string {
 	return nil
 }
 
-// resolve wants a command to be there, and to take the flags that it is named with;
-// and, when it is named with any, the arguments.
+// resolve requires that a command exists and takes the flags that are named with it, and, if any
+// are named, the arguments.
 func resolve(command string) error {
 	root := newRoot(&app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}})
 	root.InitDefaultHelpCmd()

@@ -28,7 +28,7 @@ import (
 func newStatus(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status [RESTORE_ROOT]",
-		Short: "show the state of a restore root, or of all: halts, drift, ways back",
+		Short: "show the state of a restore root, or of all: halts, drift, possible rollbacks",
 		Long: `status shows, for a restore root or for all known ones,
 
     state      clean, unfinished (a command is running, or was killed), halted

@@ -9,8 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// TestStuckCandidateStaysOpen: what somebody still reads who was left behind is
-// not closed under them.
+// TestStuckCandidateStaysOpen: a candidate that a reader which was left behind still reads is not
+// closed.
 func TestStuckCandidateStaysOpen(t *testing.T) {
 	t.Parallel()
 	project, err := pathsafe.OpenRoot(t.TempDir())
@@ -42,6 +42,6 @@ func TestStuckCandidateStaysOpen(t *testing.T) {
 	}
 	c.close()
 	if _, err := project.Names(); err == nil {
-		t.Error("what nobody reads stays open")
+		t.Error("an unread candidate stays open")
 	}
 }

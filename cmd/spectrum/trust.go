@@ -143,7 +143,7 @@ func loadTrust(state *statedir.Dir) (trust.Policy, error) {
 		return trust.Policy{}, err
 	}
 	policy, err := trust.Load(place, trust.System)
-	return policy, refusedHint(err, placeHint(err, "nobody is trusted"))
+	return policy, refusedHint(err, placeHint(err, "no validator is trusted"))
 }
 
 // trustPolicy is loadTrust for a command that needs nothing else of the state directory.

@@ -45,9 +45,9 @@ var inBoth = map[string]string{
 	"MemoryDenyWriteExecute": "yes", "ProtectHostname": "yes", "KeyringMode": "private",
 }
 
-// TestUnitsHardened: the services may do what they need and no more. What would be set
-// otherwise is named in the unit, with the reason, and is not set: a view in a mount
-// namespace of its own is seen by nobody.
+// TestUnitsHardened: the services may do what they need and no more. A common setting that is
+// left out is named in the unit, with the reason: a view in a mount namespace of its own is
+// invisible to all other processes.
 func TestUnitsHardened(t *testing.T) {
 	t.Parallel()
 	for name, want := range hardened {

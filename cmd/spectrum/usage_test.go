@@ -28,8 +28,8 @@ func typeIn(t *testing.T, program string, args ...string) typed {
 	return typed{status, stdout.String(), stderr.String()}
 }
 
-// checkUsage wants wrong usage: its status, its line, the next command, and one JSON
-// value where that is asked for. It returns the line.
+// checkUsage checks a usage error: its status, its line, the next command, and one JSON value
+// where that is requested. It returns the line.
 func checkUsage(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	plain := typeIn(t, program, args...)
@@ -167,8 +167,8 @@ func argumentsOf(cmd *cobra.Command) (least, most int) {
 	return least, most
 }
 
-// wrongUses are command lines that are wrong for what they say together. A new error
-// of usage in the source wants a line here.
+// wrongUses are command lines whose parts do not fit together. A new usage error in the source
+// needs a line here.
 var wrongUses = [][]string{
 	{"snapshot", "watch", "--foreign-root", "/nowhere", "/r"},
 	{"verify"}, {"verify", "--law", "gravity", "x"}, {"verify", "--validator-build-id", "b", "x"}, {"verify", "--law", "resume", "--chain", "x"}, {"verify", "--law", "memory", "--require-trusted", "x"},

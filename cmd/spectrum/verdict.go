@@ -351,7 +351,7 @@ var verdicts = []func(error) verdict{
 	},
 	func(error) verdict {
 		return verdict{status: statusInternal, code: codeInternal, details: map[string]any{}, hints: []string{
-			"mend what is named, and try again; if nothing is named, it is a fault of this program: report it with what \"spectrum version\" prints",
+			"fix the problem above and retry; if no cause is given, this is a bug: report it with the output of \"spectrum version\"",
 		}}
 	},
 }

@@ -92,7 +92,7 @@ func TestChangesOfATamperedView(t *testing.T) {
 	if s := p.status(); !s.Tampered || s.Findings != 1 || s.Tampering[0].Path != "b" {
 		t.Errorf("%+v", s)
 	}
-	p.refuses(commands, statusRejected, "VIEW_TAMPERED")
+	p.rejects(commands, statusRejected, "VIEW_TAMPERED")
 }
 
 // TestChangesOfAnotherRoot: what took the place of the restore root is not read.

@@ -78,7 +78,7 @@ func (v *mounted) status() view.StatusRecord {
 	return record
 }
 
-// readStatus reads status.json. It wants one line, and all of it.
+// readStatus reads status.json. It requires one whole line.
 func (v *mounted) readStatus() (record view.StatusRecord, err error) {
 	raw, err := os.ReadFile(v.control("status.json"))
 	if err != nil {
@@ -311,7 +311,7 @@ func TestStatusCountsFindings(t *testing.T) {
 		harness.Flip(t, filepath.Join(project.Root, fmt.Sprintf("f%03d", i)), 3)
 	}
 	if s := v.status(); s.Tampered || s.Findings != 0 {
-		t.Errorf("nobody has read it: %+v", s)
+		t.Errorf("it was not read yet: %+v", s)
 	}
 	for range 3 {
 		for name := range outputs {
@@ -377,8 +377,8 @@ func TestFindingIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// TestStatusUnderLoad: whoever reads status.json while its content changes gets
-// one whole content, and its numbers never go back.
+// TestStatusUnderLoad: a reader of status.json whose content changes meanwhile gets one whole
+// content, and its numbers never decrease.
 func TestStatusUnderLoad(t *testing.T) {
 	outputs := map[string]string{}
 	for i := range 200 {

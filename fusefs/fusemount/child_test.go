@@ -34,7 +34,7 @@ type orders struct {
 	Grace      time.Duration
 	NoFile     uint64        // RLIMIT_NOFILE
 	Helper     bool          // mount through fusermount3 although root
-	AskOpen    bool          // as with a kernel that wants OPEN and OPENDIR answered
+	AskOpen    bool          // as with a kernel that requires OPEN and OPENDIR answered
 	Exec       bool          // mount option
 	AllowOther bool          // mount option
 	Delay      time.Duration // of each read of a content

@@ -116,8 +116,8 @@ func TestUmountHelperIsMisdirected(t *testing.T) {
 	}
 }
 
-// TestUmountAbortsWhatItChecked: a view that is to go whoever holds it loses its own
-// connection, by number, and no other view loses anything, wherever the helper is led.
+// TestUmountAbortsWhatItChecked: the forced unmount of a view aborts the connection of this view,
+// by number, and no other one, wherever the helper is redirected.
 func TestUmountAbortsWhatItChecked(t *testing.T) {
 	mountOther(t, "fusectl", controlDir)
 	r := newRivals(t)

@@ -17,7 +17,7 @@ func textFile(path, text string) fusefs.File {
 	})}
 }
 
-// memory is a content that nobody else can change.
+// memory is a content that no other code can change.
 type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }

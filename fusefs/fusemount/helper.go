@@ -91,7 +91,7 @@ func (s system) runHelper(socket *os.File, args ...string) error {
 		return fmt.Errorf("%w: %q", ErrNoUser, text)
 	}
 	if strings.HasSuffix(text, "mount failed: Operation not permitted") { // its set-user-id bit is void, as with no_new_privs
-		return fmt.Errorf("%w: the kernel refuses to mount: %s: %w", ErrUnavailable, helperName, unix.EPERM)
+		return fmt.Errorf("%w: the kernel rejects the mount: %s: %w", ErrUnavailable, helperName, unix.EPERM)
 	}
 	if errno := errnoIn(text); errno != 0 {
 		return fmt.Errorf("%s: %w: %q", helperName, errno, text)

@@ -202,9 +202,8 @@ func slowReader(t *testing.T, view string) *exec.Cmd {
 	return cmd
 }
 
-// TestMountStuck: a source that does not answer costs its readers, and the
-// goroutine that waits for it; everybody else is served, the view comes down,
-// and the process can end.
+// TestMountStuck: a source that does not answer blocks its readers, and the goroutine that waits
+// for it; all other readers are served, the view can be unmounted, and the process can end.
 func TestMountStuck(t *testing.T) {
 	c := serveView(t, orders{Source: source(t), Delay: time.Hour})
 	reader := slowReader(t, c.mount)
@@ -354,7 +353,7 @@ func TestMountMapped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := Holders(c.mount); len(got) != 0 {
-		t.Errorf("nobody holds it any more: %v", got)
+		t.Errorf("it is not in use any more: %v", got)
 	}
 }
 
@@ -385,7 +384,7 @@ func mountOther(t *testing.T, kind, dir string) {
 	})
 }
 
-// oneFile is a tree that nobody gets to read.
+// oneFile is a tree whose file is never read.
 func oneFile(t *testing.T) *fusefs.Tree {
 	t.Helper()
 	tree, err := fusefs.NewTree(func(yield func(fusefs.File) bool) {

@@ -401,7 +401,7 @@ func TestMountManyFilesFewDescriptors(t *testing.T) {
 	}
 }
 
-// openUncached opens a file so that each read asks for what it wants only.
+// openUncached opens a file without read-ahead.
 func openUncached(t *testing.T, path string) *os.File {
 	t.Helper()
 	f, err := os.Open(path)
@@ -415,7 +415,7 @@ func openUncached(t *testing.T, path string) *os.File {
 	return f
 }
 
-// readsAs says whether a block reads as it is in want.
+// readsAs reports whether a block reads as it is in want.
 func readsAs(f *os.File, want []byte, block int) bool {
 	got := make([]byte, testBlock)
 	n, err := f.ReadAt(got, int64(block)*testBlock)

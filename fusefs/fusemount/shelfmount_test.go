@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMountControl: found by name, and by nobody else.
+// TestMountControl: found by its name only.
 func TestMountControl(t *testing.T) {
 	s := serveShelf(t)
 	s.reads(fusefs.ControlName+"/deep/status", "up")
@@ -176,7 +176,7 @@ func TestMountEnterTogether(t *testing.T) {
 	}
 }
 
-// begin starts a program whose output nobody wants.
+// begin starts a program and discards its output.
 func begin(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -261,7 +261,7 @@ func TestMountLatest(t *testing.T) {
 	}
 	first := begin(t, "cat", s.at("latest/f"))
 	s.line("latest")
-	s.reads("one/f", "one") // nobody else waits
+	s.reads("one/f", "one") // no other reader waits
 	if err := first.Process.Signal(unix.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -338,8 +338,8 @@ func TestMountSpoiled(t *testing.T) {
 	s.end()
 }
 
-// TestMountSpoiledFromInside: whoever was inside already, and looks no name up
-// that leads there, gets nothing either that the kernel does not hold.
+// TestMountSpoiledFromInside: a process that was inside already, and looks up no name that leads
+// there, also gets only what the kernel has cached.
 func TestMountSpoiledFromInside(t *testing.T) {
 	s := serveShelf(t, "bad", "good")
 	var files []*os.File
@@ -410,8 +410,8 @@ func TestMountFindView(t *testing.T) {
 	}
 }
 
-// mountUnserved mounts a FUSE file system of a user that nobody serves: a
-// question to it would never be answered.
+// mountUnserved mounts a FUSE file system of a user that has no server: a request to it would
+// never be answered.
 func mountUnserved(t *testing.T, kind, dir string, user int) {
 	t.Helper()
 	dev, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)

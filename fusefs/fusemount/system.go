@@ -60,7 +60,7 @@ func (s system) mountDirect(p *heldDir, opts Options) (int, error) {
 	}
 	_ = unix.Close(dev)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENODEV) {
-		return -1, fmt.Errorf("%w: the kernel refuses to mount: %w", ErrUnavailable, err)
+		return -1, fmt.Errorf("%w: the kernel rejects the mount: %w", ErrUnavailable, err)
 	}
 	return -1, err
 }

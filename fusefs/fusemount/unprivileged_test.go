@@ -19,9 +19,9 @@ import (
 
 const nobody = 65534
 
-// TestMountUnprivileged mounts as a user who is not root. The FUSE device may
-// be closed to users here, so it happens in a mount namespace of its own with a
-// device of its own: nobody else sees any of it.
+// TestMountUnprivileged mounts as a user who is not root. The FUSE device may be closed to users
+// here, so it happens in a mount namespace of its own with a device of its own: invisible to
+// other processes.
 func TestMountUnprivileged(t *testing.T) {
 	dir := t.TempDir()
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
@@ -54,7 +54,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// childNamespace makes a device for everybody, and goes on as nobody.
+// childNamespace makes a device that all users may open, and goes on as the user nobody.
 func childNamespace(o orders) error {
 	device := filepath.Join(filepath.Dir(o.Mountpoint), "fuse")
 	if err := errors.Join(

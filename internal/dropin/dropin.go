@@ -78,7 +78,7 @@ func open(path, name string) (*pathsafe.Dir, error) {
 }
 
 // ErrWritable reports that other users can write a file or a directory.
-var ErrWritable = errors.New("lets others write it")
+var ErrWritable = errors.New("is writable by other users")
 
 // ErrOwner reports that another user owns a file or a directory.
 var ErrOwner = errors.New("it belongs to another user")

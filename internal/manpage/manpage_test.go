@@ -34,7 +34,7 @@ func lamp() *cobra.Command {
 It stays on.`}
 	on.Example = "  lamp on --dim 3\n  lamp on 'the hall'"
 	on.Flags().IntP("dim", "d", 5, "how `bright`")
-	on.Flags().Bool("secret", false, "nobody knows")
+	on.Flags().Bool("secret", false, "not shown")
 	_ = on.Flags().MarkHidden("secret")
 	lamp.AddCommand(on, &cobra.Command{Use: "off", Short: "darken it", Run: run}, &cobra.Command{Use: "burn", Hidden: true, Run: run})
 	return lamp

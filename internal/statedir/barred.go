@@ -59,7 +59,7 @@ func (d *Dir) inTheWay(key string) error {
 	}
 	dir, err := d.root.OpenDir(barred)
 	if err != nil {
-		return nil //nolint:nilerr // whoever uses it finds that too
+		return nil //nolint:nilerr // the next use of the root reports that too
 	}
 	defer dir.Close()
 	if st, err = dir.Lstat(key); err == nil && !st.Mode.IsRegular() {

@@ -12,8 +12,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
 
-// TestRolledBack: a mark is of one root or one bundle, it stays, and it is found
-// by whoever opens the directory later.
+// TestRolledBack: a mark is of one root or one bundle, it stays, and a process that opens the
+// directory later finds it.
 func TestRolledBack(t *testing.T) {
 	other := strings.Repeat("fe", 32)
 	path := filepath.Join(t.TempDir(), "state")
@@ -90,8 +90,8 @@ func TestRolledBackAsksOnly(t *testing.T) {
 	}
 }
 
-// TestRolledBackOdd: what stands in place of a mark counts as one, and nobody
-// waits for it; a directory of marks that is none is an error.
+// TestRolledBackOdd: anything in the place of a mark counts as one, and is not waited for;
+// something else in the place of the directory of marks is an error.
 func TestRolledBackOdd(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"FIFO":      func(path string) error { return syscall.Mkfifo(path, 0o600) },

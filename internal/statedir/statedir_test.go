@@ -118,7 +118,7 @@ func TestOpenRejects(t *testing.T) {
 	}
 }
 
-// TestOpenAllowed: modes that let nobody else in, and links above.
+// TestOpenAllowed: modes that give other users no access, and links above.
 func TestOpenAllowed(t *testing.T) {
 	base := t.TempDir()
 	for _, perm := range []uint32{0o700, 0o2700, 0o1700} {
@@ -242,8 +242,8 @@ func TestUse(t *testing.T) {
 	must(t, d.Use(strings.Repeat("f", 64)))
 }
 
-// TestUseMarks: any mark counts, whatever it is: nobody can use a preview again
-// by putting something odd there.
+// TestUseMarks: any mark counts, whatever it is: a preview cannot be used again by putting
+// something odd there.
 func TestUseMarks(t *testing.T) {
 	for _, with := range []func(string) error{
 		func(name string) error { return os.Symlink("none", name) },
@@ -291,8 +291,8 @@ func TestUsedByMany(t *testing.T) {
 	}
 }
 
-// TestSavedWhole: whoever sees a record sees all of it, and of many that are
-// kept under one id the first stays.
+// TestSavedWhole: a reader of a record gets all of it, and of many that are saved under one id
+// the first stays.
 func TestSavedWhole(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	for round := range 10 {
@@ -344,7 +344,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestDefault: where it is when nobody says otherwise.
+// TestDefault: where it is if no option or variable sets it.
 func TestDefault(t *testing.T) {
 	me, err := user.LookupId(strconv.Itoa(os.Geteuid()))
 	must(t, err)
@@ -364,8 +364,8 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestJournalKey: it is made once, also by many at a time, and is nobody else's
-// to read or to shorten.
+// TestJournalKey: it is made once, also by many processes at a time, and no other user can read
+// or shorten it.
 func TestJournalKey(t *testing.T) {
 	path := t.TempDir()
 	must(t, os.Chmod(path, 0o700))
@@ -486,8 +486,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestLogs: they are written at their end, by nobody else's leave, and what
-// stands in their place and is no file is refused and not waited for.
+// TestLogs: they are appended to, no other user can write them, and something else in their place
+// is rejected and not waited for.
 func TestLogs(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	t.Run("view", func(t *testing.T) { testLog(t, filepath.Join(d.Path(), "view.log"), d.ViewLog) })

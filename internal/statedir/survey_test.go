@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// within makes a directory of the test's own that nobody else can come at.
+// within makes a directory of the test's own that no other user can reach.
 func within(t *testing.T, mode fs.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "spectrum")
@@ -24,7 +24,7 @@ func within(t *testing.T, mode fs.FileMode) string {
 	return path
 }
 
-// TestFind: nothing is made, and what Open refuses is refused for the same reason.
+// TestFind: nothing is made, and what Open rejects is rejected for the same reason.
 func TestFind(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "a", "b")
 	if d, err := statedir.Find(missing); !errors.Is(err, fs.ErrNotExist) || d != nil {

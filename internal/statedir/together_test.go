@@ -34,7 +34,7 @@ func TestPreviewsAreKeptTogether(t *testing.T) {
 						}
 						defer d.Close()
 						errs[2*n], errs[2*n+1] = d.SaveReport(id, data), d.SavePreview(id, data)
-						if same && errs[2*n+1] == nil { // it stays, whoever is still at work
+						if same && errs[2*n+1] == nil { // it stays, whichever process is still at work
 							kept, err := d.LoadPreview(id)
 							if err != nil || !bytes.Equal(kept, data) {
 								errs[2*n+1] = fmt.Errorf("kept %q, %w", kept, err)

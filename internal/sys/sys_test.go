@@ -11,7 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// TestAwait: a lock is waited for as long as it is held, patience lasts and nobody interrupts.
+// TestAwait waits for a lock until it is free, the patience is used up, or the wait is
+// interrupted.
 func TestAwait(t *testing.T) {
 	held := fmt.Errorf("x: %w", pathsafe.ErrLocked)
 	broken := errors.New("broken")

@@ -20,7 +20,7 @@ const (
 	secondLeft = "22222222-2222-4222-8222-222222222222"
 )
 
-// leave puts journals into the root that nobody can believe.
+// leave puts journals into the root that cannot be verified.
 func (s *scene) leave(attempts ...string) {
 	s.t.Helper()
 	for _, attempt := range attempts {
@@ -54,8 +54,8 @@ func TestAllHalts(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNamed: an attempt that nobody has acknowledged is not released, and
-// what was said of the other one is logged with what is left.
+// TestOnlyWhatIsNamed: an attempt that was not acknowledged is not released, and the
+// acknowledgement of the other one is logged with what is left.
 func TestOnlyWhatIsNamed(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)
 	s.leave(firstLeft, secondLeft)
@@ -67,7 +67,7 @@ func TestOnlyWhatIsNamed(t *testing.T) {
 		return ended, err
 	}
 	if ended, err := enter(nil); len(ended) != 0 || len(haltsIn(err)) != 2 {
-		t.Errorf("nobody: %v, %v", ended, err)
+		t.Errorf("none: %v, %v", ended, err)
 	}
 	l.check("halt", "halt")
 	ended, err := enter(func(attempt string, left error) (string, error) {

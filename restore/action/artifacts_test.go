@@ -172,7 +172,7 @@ func checkInvariants(t *testing.T, dir string, outputHashes []byte) reportFile {
 	return rep
 }
 
-// parseExactly refuses fields that the law does not have, and white space.
+// parseExactly rejects fields that the law does not have, and white space.
 func parseExactly(t *testing.T, name string, v any) {
 	t.Helper()
 	raw := harness.ReadFile(t, name)

@@ -67,9 +67,9 @@ func TestNoSnapshotNoCommit(t *testing.T) {
 	b.f.check(b.scene, 0)
 }
 
-// TestRollbackIsLogged: each action is logged with the snapshot before it, whose scope
-// is what it makes; what a way back was, and which savepoint is active then, whoever
-// ends it finds in the snapshot.
+// TestRollbackIsLogged: each action is logged with the snapshot before it, whose scope is what it
+// makes; the snapshot records the kind of the rollback and which savepoint is active then, for
+// the command that completes it.
 func TestRollbackIsLogged(t *testing.T) {
 	b := newBackRoom(t)
 	a := b.approve()
@@ -138,8 +138,8 @@ func TestRollbackIsRejected(t *testing.T) {
 	}
 }
 
-// TestRollbackIsEnded: a way back that was complete, and could not be logged, is ended by
-// the next one to enter: the chain follows then, and the log has it.
+// TestRollbackIsEnded: a rollback that was complete, and could not be logged, is completed by the
+// next command that enters the root: the chain follows then, and the log has it.
 func TestRollbackIsEnded(t *testing.T) {
 	b := newBackRoom(t)
 	a := b.approve()

@@ -58,7 +58,7 @@ func TestIsBarring(t *testing.T) {
 		"a damaged snapshot":  &snapshot.DamageError{Err: fs.ErrNotExist},
 		"a damaged savepoint": &action.UnreadError{Err: &savepoint.DamageError{Err: fs.ErrNotExist}},
 		"no snapshot":         action.ErrNoSnapshot,
-		"no way back":         action.ErrNoWayBack,
+		"no rollback":         action.ErrNoWayBack,
 		"no rest":             snapshot.ErrUnsettled,
 		"it failed":           &staging.Error{Attempt: "x", Err: unix.EIO},
 		"it is unfinished":    &action.UnfinishedError{Of: &staging.HaltError{Err: &staging.Error{Rollback: undone}}},
@@ -81,8 +81,9 @@ func (w *fixture) goesOn() error {
 	return err
 }
 
-// TestBarred: what could not be carried out halts the root for what goes on there, and for no way
-// back; the first that succeeds ends that. The restore of a part of a snapshot does neither.
+// TestBarred: a rollback that could not be carried out halts preview, commit and prune of the
+// root, and no rollback; the first that succeeds ends that. The restore of a part of a snapshot
+// does neither.
 func TestBarred(t *testing.T) {
 	w := newFixture(t)
 	first := w.mustCommit(map[string]string{"a": "alpha"})

@@ -12,8 +12,8 @@ import (
 )
 
 // TestArtifactsNeverBesideOthers: while a snapshot is restored over another commit, and while
-// that is undone, whoever sees the result artifacts of a commit sees all of its outputs, and
-// none of the other commit.
+// that is undone, a reader that sees the result artifacts of a commit sees all of its outputs,
+// and none of the other commit.
 func TestArtifactsNeverBesideOthers(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		w := newFixture(t)

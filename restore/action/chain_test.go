@@ -23,8 +23,8 @@ func TestChainOrderDecides(t *testing.T) {
 	}
 }
 
-// TestRunDirectoryMadeMeanwhile: a chain is never merged into a directory that
-// somebody made after the plan (section 6.3).
+// TestRunDirectoryMadeMeanwhile: a chain is never merged into a directory that was made after the
+// plan (section 6.3).
 func TestRunDirectoryMadeMeanwhile(t *testing.T) {
 	s := newScene(t, "chain")
 	a := s.approve()

@@ -48,11 +48,11 @@ func at(phase string, do func()) func(string, int64) {
 	}
 }
 
-// moved says whether anything may have stood in a directory of the root for a
-// while, so that its time of modification is another.
+// moved reports whether anything may have stood in a directory of the root for a while, so that
+// its time of modification is another.
 func (f fault) moved() bool { return f.on != "" && f.on != stagePhase }
 
-// checkLeft wants the root as it was, but for what others did to it.
+// checkLeft requires the root as it was, except for what other processes did to it.
 func (f fault) checkLeft(s *scene, before map[string]entry) {
 	s.t.Helper()
 	after, want := entriesIn(s.t, s.root), maps.Clone(before)
@@ -135,8 +135,8 @@ func (f fault) cleared(s *scene, before map[string]entry) {
 	}
 }
 
-// checkHalted wants the root to be halted, and recovered by a person once the
-// rival's things are gone.
+// checkHalted requires the root to be halted, and recovered by a person once the rival's things
+// are gone.
 func (f fault) checkHalted(s *scene) {
 	s.t.Helper()
 	var halt *staging.HaltError

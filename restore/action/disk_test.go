@@ -67,8 +67,8 @@ func fill(t *testing.T, name string) {
 	}
 }
 
-// TestTwoCommits: while one is under way another one of the same root is
-// refused, says why, and changes nothing; the first goes on.
+// TestTwoCommits: while one is running, another one of the same root is rejected, says why, and
+// changes nothing; the first goes on.
 func TestTwoCommits(t *testing.T) {
 	for _, on := range []string{stagePhase, syncPhase, finalizePhase, verifyPhase, publishPhase} {
 		s, other := newScene(t, "single"), emptyScene(t, false)
@@ -138,7 +138,7 @@ func TestRivals(t *testing.T) {
 		must(t, s.commit(context.Background(), a, nil))
 		close(stop)
 		if <-made == 0 {
-			t.Error("nobody disturbed")
+			t.Error("undisturbed")
 		}
 		if got := harness.ReadFile(t, s.at("existing/rival")); got != "rival" {
 			t.Errorf("rival's file holds %q", got)

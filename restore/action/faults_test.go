@@ -11,8 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// A fault happens while a commit is under way, and the law has a code for what
-// becomes of that.
+// A fault happens during a commit, and the law has a code for the outcome.
 type fault struct {
 	name string
 	on   string // the phase of package staging at whose beginning it happens; "" is between approval and commit
@@ -26,8 +25,8 @@ type fault struct {
 	chainPath string // of the failure in a chain, where it is another
 
 	only    string   // the mode, where there is only one
-	foreign []string // what stays because of somebody else, as targets of the last run
-	lost    []string // what somebody else took away from the root
+	foreign []string // what stays because of another process, as targets of the last run
+	lost    []string // what another process removed from the root
 	quiet   bool     // nothing was written at all: no time changed
 }
 

@@ -275,7 +275,7 @@ func (w *fixture) chain() []string {
 	waiting, err := store.Pending(w.root)
 	must(w.t, err)
 	if len(waiting) > 0 {
-		w.t.Errorf("prepared, and nobody commits: %q", waiting)
+		w.t.Errorf("prepared, and no commit runs: %q", waiting)
 	}
 	return ids
 }

@@ -230,7 +230,7 @@ func TestDryRunOfRestore(t *testing.T) {
 	}
 }
 
-// TestDryRunRejected: what a restore refuses the dry run refuses, with the same words.
+// TestDryRunRejected: the dry run rejects what a restore rejects, with the same words.
 func TestDryRunRejected(t *testing.T) {
 	w := newFixture(t)
 	w.write("f/x", "x")
@@ -245,8 +245,8 @@ func TestDryRunRejected(t *testing.T) {
 	}
 }
 
-// TestDryEntry: a dry run ends nothing that an attempt has left, and says of a halt what
-// everybody says.
+// TestDryEntry: a dry run ends nothing that an attempt has left, and reports a halt as every
+// other command does.
 func TestDryEntry(t *testing.T) {
 	const id = "11111111-2222-4333-8444-555555555555"
 	w := newFixture(t)

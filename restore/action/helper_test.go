@@ -113,7 +113,7 @@ func (s *scene) target(path string) string {
 // source is the file of an output.
 func (s *scene) source(path string) string { return filepath.Join(s.Root, path) }
 
-// staging is the staging directory of the commit under way.
+// staging is the staging directory of the running commit.
 func (s *scene) staging() string {
 	s.t.Helper()
 	dirs, err := filepath.Glob(s.at(".spectrum06_staging_*-*"))
@@ -153,7 +153,7 @@ func (s *scene) commit(ctx context.Context, a *preview.Approved, progress func(s
 	return action.Commit(ctx, in, a, action.Watch{Progress: progress})
 }
 
-// mustCommit commits and wants exactly the planned tree beside what was there.
+// mustCommit commits and requires exactly the planned tree beside what was there.
 func (s *scene) mustCommit() {
 	s.t.Helper()
 	before := entriesIn(s.t, s.root)
@@ -161,8 +161,8 @@ func (s *scene) mustCommit() {
 	s.checkRestored(before)
 }
 
-// checkRestored wants the tree that was there before, and beside it the outputs
-// and the result artifacts and nothing else.
+// checkRestored requires the tree that was there before, and beside it the outputs and the result
+// artifacts and nothing else.
 func (s *scene) checkRestored(before map[string]entry) {
 	s.t.Helper()
 	after := entriesIn(s.t, s.root)
@@ -195,8 +195,8 @@ func (s *scene) checkRestored(before map[string]entry) {
 	}
 }
 
-// checkSame wants what was there before unchanged. A directory's time tells
-// only that something was put into it.
+// checkSame requires what was there before to be unchanged. A directory's time tells only that
+// something was put into it.
 func checkSame(t testing.TB, path string, before, after entry) {
 	t.Helper()
 	if before.dir() {

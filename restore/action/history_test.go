@@ -51,7 +51,7 @@ func (l *ledger) entries() []audit.Entry {
 	return entries
 }
 
-// check wants these events, as "kind rollback", all of one action each begins.
+// check requires these events, as "kind rollback", all of one action each begins.
 func (l *ledger) check(want ...string) {
 	l.t.Helper()
 	var got []string
@@ -257,8 +257,8 @@ func TestHistoryOfAnEmptyStaging(t *testing.T) {
 	l.check("commit_begin", "commit_end")
 }
 
-// TestReleaseIsLoggedFirst: without the log nothing is released, so that nobody
-// takes what is left for rolled back.
+// TestReleaseIsLoggedFirst: without the log nothing is released, so that what is left is never
+// mistaken for rolled back.
 func TestReleaseIsLoggedFirst(t *testing.T) {
 	s, l := newScene(t, "single"), newLedger(t)
 	const id = "11111111-1111-4111-8111-111111111111"

@@ -169,7 +169,7 @@ func (m *model) learn(rt *rapid.T, before forest, chain []string) []*kept {
 	return came
 }
 
-// wantScope wants one snapshot before an action, and that of these names.
+// wantScope requires exactly one snapshot before an action, of these names.
 func wantScope(rt *rapid.T, came []*kept, scope []string) {
 	slices.Sort(scope)
 	if len(came) != 1 || came[0].whole || !slices.Equal(slices.Sorted(slices.Values(came[0].scope)), scope) {
@@ -526,8 +526,8 @@ func (m *model) restore(rt *rapid.T) {
 	m.chain = k.chain
 }
 
-// hasLater says whether commits were made since that a snapshot of a part knows
-// nothing of: that neither came after it nor were brought back by what came after it.
+// hasLater reports whether commits were made since that a snapshot of a part knows nothing of:
+// that neither came after it nor were brought back by what came after it.
 func (m *model) hasLater(k *kept) bool {
 	own := append([]string{k.action}, append(k.brings, k.chain...)...)
 	return !k.whole && slices.ContainsFunc(m.chain, func(id string) bool { return !slices.Contains(own, id) })

@@ -30,7 +30,7 @@ func TestRejectedIsLogged(t *testing.T) {
 	w.checkRefused(map[int]string{0: second, 1: "the snapshot has no entry there"}, first)
 }
 
-// checkRefused wants these reasons of refusals in the log, and the first to be about a commit.
+// checkRefused requires these reasons of refusals in the log, and the first to be about a commit.
 func (w *fixture) checkRefused(reasons map[int]string, of string) {
 	w.t.Helper()
 	state := w.state()

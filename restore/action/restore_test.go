@@ -207,8 +207,8 @@ func TestRestorePartLinks(t *testing.T) {
 	}
 }
 
-// TestRestorePartLinkedOut: where the snapshot has nothing, a link on the way that leaves the root, or
-// goes round in a circle, stops no restore: nothing of the root stands there.
+// TestRestorePartLinkedOut: where the snapshot has nothing, a link on the way that leaves the
+// root, or goes round in a circle, stops no restore: no file of the root is there.
 func TestRestorePartLinkedOut(t *testing.T) {
 	for name, target := range map[string]string{"out of the root": "/etc", "above the root": "../..", "circle": "d", "inside": "zoo"} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (f *savepointStore) enter(s *scene) *action.Root {
 	return in
 }
 
-// check wants so many savepoints of the root, and nothing that is only prepared.
+// check requires so many savepoints of the root, and nothing that is only prepared.
 func (f *savepointStore) check(s *scene, want int) []savepoint.Savepoint {
 	f.t.Helper()
 	store := f.store()
@@ -175,8 +175,8 @@ func (f *savepointStore) prepare(s *scene, attempt, dir string) {
 
 const killed = "8c5f0f2e-93a5-4f3e-8f1e-0d6b1c9f7a11"
 
-// TestSavepointIsDropped: what a killed commit has prepared goes when its root is
-// entered, and not when another directory stands there.
+// TestSavepointIsDropped: what a killed commit has prepared goes when its root is entered, and
+// not when another directory is in its place.
 func TestSavepointIsDropped(t *testing.T) {
 	s, f := newScene(t, "single"), newShelf(t)
 	f.prepare(s, killed, s.root)
@@ -234,7 +234,7 @@ func TestSavepointOfAMovedRoot(t *testing.T) {
 		t.Errorf("%q of %q, said %q", sp.ID(), sp.Root(), id)
 	}
 	if id, err := store.PublishMoved("8c5f0f2e-93a5-4f3e-8f1e-0d6b1c9f7a12"); id != "" || err != nil {
-		t.Errorf("of nobody: %q, %v", id, err)
+		t.Errorf("of none: %q, %v", id, err)
 	}
 }
 

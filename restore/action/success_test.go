@@ -163,8 +163,8 @@ func TestCommitTwice(t *testing.T) {
 	}
 }
 
-// TestForeignInStaging: it does not undo a restore that is complete. It stays, under a
-// name that can be seen when somebody has looked, and the root is the operator's again.
+// TestForeignInStaging: a foreign file in staging does not undo a restore that is complete. It
+// stays, under a name that is visible, and the root is the operator's again.
 func TestForeignInStaging(t *testing.T) {
 	s := newScene(t, "single")
 	before, foreign := entriesIn(t, s.root), ""
@@ -305,7 +305,7 @@ func TestCommitDirectories(t *testing.T) {
 		"entered, not listed":  {0o711, 0o644, 0o022, 0o711, 0o600},
 		"closed to its owner":  {0o555, 0o644, 0o022, 0o755, 0o644},
 		"a private file":       {0o755, 0o600, 0o022, 0o755, 0o600},
-		"a file for nobody":    {0o755, 0o000, 0o022, 0o755, 0o400},
+		"a file":               {0o755, 0o000, 0o022, 0o755, 0o400},
 		"set-id bits":          {0o7755, 0o644, 0o022, 0o755, 0o644},
 		"others only, no list": {0o705, 0o604, 0o022, 0o705, 0o604},
 	} {

@@ -73,7 +73,7 @@ func (f forest) graft(g forest, tops []string) {
 	}
 }
 
-// print says of each path what stands there, with the first name of each file.
+// print prints for each path what is there, with the first name of each file.
 func (f forest) print() map[string]string {
 	first, said := map[*thing]string{}, map[string]string{}
 	for _, p := range f.sorted() {
@@ -90,7 +90,7 @@ func (f forest) print() map[string]string {
 	return said
 }
 
-// isDir tells whether a path is one of a directory, through no link.
+// isDir reports whether a path is one of a directory, through no link.
 func (f forest) isDir(p string) bool { return f[p] != nil && f[p].kind == 'd' }
 
 // parentIsDir: through no link, all the way up.

@@ -43,7 +43,7 @@ func (w *fixture) take() *snapshot.Snapshot {
 	return s
 }
 
-// same wants the root to be a forest.
+// same requires the root to be a forest.
 func (w *fixture) same(want forest, why string) {
 	w.t.Helper()
 	if diff := cmp.Diff(want.print(), read(w.t, w.root).print()); diff != "" {
@@ -57,13 +57,13 @@ func (w *fixture) paths() string {
 	return strings.Join(read(w.t, w.root).sorted()[1:], " ")
 }
 
-// TestUndo undoes one commit after somebody was there. Whatever it was, the snapshot
+// TestUndo undoes one commit after other changes to the root. Whatever they were, the snapshot
 // that is taken then brings everything back.
 func TestUndo(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after func(w *fixture)
 		made          string // path of the files, each with itself as content
-		left          string // what stands there afterwards
+		left          string // content of the root afterwards
 		files         int
 		changed, told string
 	}{
@@ -280,9 +280,9 @@ func TestUndoMixed(t *testing.T) {
 	}
 }
 
-// TestUndoBesideDamage: a commit can be undone whatever has become of the savepoints before
-// it, and of what is no savepoint. The snapshot from before a commit whose savepoint cannot be
-// read is a way back.
+// TestUndoBesideDamage: a commit can be undone whatever has become of the savepoints before it,
+// and of what is not a savepoint. If its own savepoint cannot be read, the snapshot from before
+// the commit can be restored.
 func TestUndoBesideDamage(t *testing.T) {
 	w := newFixture(t)
 	a := w.mustCommit(map[string]string{"a": "a"})
@@ -371,8 +371,8 @@ func TestUndoBesideLaterDamage(t *testing.T) {
 	}
 }
 
-// TestUndoWithoutSnapshot: nobody knows what a commit has made of whose snapshot
-// there is none. Nothing is changed.
+// TestUndoWithoutSnapshot: without the snapshot of a commit it is unknown what the commit made.
+// Nothing is changed.
 func TestUndoWithoutSnapshot(t *testing.T) {
 	w := newFixture(t)
 	id := w.mustCommit(map[string]string{"new/a": "a"})
@@ -387,8 +387,8 @@ func TestUndoWithoutSnapshot(t *testing.T) {
 	w.same(was, "after the refusal")
 }
 
-// TestUndoMeetsRemoval: what somebody removes while a commit is undone, before it is its
-// turn, was to go anyway.
+// TestUndoMeetsRemoval: a file that is removed during the undo, before its turn, was to be
+// removed anyway.
 func TestUndoMeetsRemoval(t *testing.T) {
 	for _, call := range []wedge{{op: "make directory", path: "new"}, {op: "rename", path: "RESTORE_MANIFEST.json"}, {op: "rename", path: "f"}, {op: "rename", path: "new"}} {
 		t.Run(call.op+" "+call.path, func(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 
 var must = harness.Must
 
-// open opens a log, as often as a test wants.
+// open opens a log, any number of times.
 func open(t testing.TB, path string) *audit.Log {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
@@ -359,7 +359,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestHeld: one that holds the log and does not let go stops nobody for ever.
+// TestHeld: a process that holds the log and does not release it cannot block others for ever.
 func TestHeld(t *testing.T) {
 	path, raw := logged(t)
 	holder, err := os.Open(path)
@@ -452,7 +452,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestReaderStops: with the error of whoever is told, and of the source.
+// TestReaderStops: with the error of the callback, and of the source.
 func TestReaderStops(t *testing.T) {
 	_, raw := logged(t)
 	enough, n := errors.New("enough"), 0

@@ -42,7 +42,7 @@ func TestHistoryOfRollbacks(t *testing.T) {
 		want   string
 	}{
 		"committed":       {events[:2], "not undone  "},
-		"under way":       {events[:4], "/r  /r"},
+		"running":         {events[:4], "/r  /r"},
 		"done":            {events[:5], "lost,put back,/r /r /r"},
 		"another failed":  {events, "lost,put back,/r,/s /r /r,/s"},
 		"and pruned":      {append(events[:5:5], undoing()[5]), "lost,put back /r /r"},

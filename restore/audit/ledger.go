@@ -177,7 +177,7 @@ const (
 	NotUndone Fault = "it is retired, and the log has no rollback of its commit"
 	// Rewritten means that the savepoint signs an entry, and the log has another one in
 	// its place: it was written anew with its whole chain of hashes.
-	Rewritten Fault = "it signs an entry of the log, and another one stands there"
+	Rewritten Fault = "it signs an entry of the log, which was replaced"
 	// NotReached means that the log ends before the entry that the savepoint signs.
 	NotReached Fault = "it signs an entry of the log, which ends before that"
 	// NoMark means that what the savepoint signs of the log cannot be read.

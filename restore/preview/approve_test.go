@@ -46,8 +46,8 @@ func TestStatement(t *testing.T) {
 	}
 }
 
-// TestUsed: each preview is good for one approval, of whichever copy of the
-// record, whoever remembers.
+// TestUsed: each preview is good for one approval, of whichever copy of the record, in whichever
+// store of used previews.
 func TestUsed(t *testing.T) {
 	s, ledger := newScene(t), state(t)
 	p := s.Preview()
@@ -129,8 +129,7 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestSealed: nobody makes an approval but Approve, and none of these values
-// can be changed.
+// TestSealed: only Approve makes an approval, and none of these values can be changed.
 func TestSealed(t *testing.T) {
 	for _, c := range []struct {
 		value   any

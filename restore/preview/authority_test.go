@@ -36,7 +36,7 @@ func TestTrust(t *testing.T) {
 		names           string // in the error
 		conflicts       int    // authority conflicts
 	}{
-		"nobody":               {conflicts: 2},
+		"none":                 {conflicts: 2},
 		"both":                 {pinned: []string{a, b, c}},
 		"the first":            {pinned: []string{a}, err: preview.ErrQuarantined, names: b},
 		"the second":           {pinned: []string{b}, err: preview.ErrQuarantined, names: a},

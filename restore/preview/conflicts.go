@@ -345,7 +345,7 @@ func (d *deciding) secrets() []Conflict {
 			Type:       PrivacyConflict,
 			Path:       i.Path,
 			Numbers:    []int{i.Number},
-			Current:    "restricted context is not restored unless an operator wants it",
+			Current:    "restricted context is not restored unless an operator asks for it",
 			Claim:      orElse(i.Reason, "the signer declares it restricted_context"),
 			Authority:  "the operator's approval is needed (protocol section 5)",
 			Risk:       "users who can read the restore root can read a secret",

@@ -41,7 +41,7 @@ func state(t testing.TB) *statedir.Dir {
 	return d
 }
 
-// wantUnused wants that a preview is still good for an approval: it uses it.
+// wantUnused requires that a preview is still good for an approval: it uses it.
 func wantUnused(t testing.TB, d *statedir.Dir, id string) {
 	t.Helper()
 	if err := d.Use(id); err != nil {

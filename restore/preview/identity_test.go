@@ -229,8 +229,8 @@ func TestElsewhere(t *testing.T) {
 // tick waits until the kernel's clock for files has gone on.
 func tick() { time.Sleep(10 * time.Millisecond) }
 
-// TestIdentityStays: when nothing changes, nothing changes; also when somebody
-// reads, or asks for a preview, and with any number of processors.
+// TestIdentityStays: when nothing changes, nothing changes; also after reads and other previews,
+// and with any number of processors.
 func TestIdentityStays(t *testing.T) {
 	s := newScene(t)
 	first := s.Preview()

@@ -124,7 +124,7 @@ func TestLabels(t *testing.T) {
 		"nothing asked":  {preview.Requested{}, defaults},
 		"same agent":     {preview.Requested{Agent: "a"}, with("same_agent_identity_layer", "not do_not_restore")},
 		"another agent":  {preview.Requested{Agent: "b"}, defaults},
-		"all, nobody":    {preview.Requested{Scopes: scope.All()}, with("operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
+		"all, no agent":  {preview.Requested{Scopes: scope.All()}, with("operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
 		"all, the same":  {preview.Requested{Agent: "a", Scopes: scope.All()}, with("same_agent_identity_layer", "requires_operator_confirmation", "operator_context", "requires_operator_confirmation", "source_of_truth_hierarchy", "requires_operator_confirmation", "constraints", "requires_operator_confirmation", "assumptions", "requires_operator_confirmation", "machine_readable_state", "restore_active", "restricted_context", "privacy_restricted")},
 		"decisions only": {preview.Requested{Scopes: []scope.Scope{scope.Decisions}}, with("plain", "reference retain_reference", "project_state", "reference retain_reference", "open_questions", "reference retain_reference", "next_actions", "reference retain_reference")},
 	} {

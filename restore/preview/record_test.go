@@ -21,7 +21,7 @@ func smallRecord(t *testing.T) (raw []byte, id string) {
 	return keepOf(t, p), p.ID()
 }
 
-// refused wants that a changed record is none.
+// refused requires that a changed record is rejected.
 func refused(t *testing.T, raw []byte, id, how string) {
 	t.Helper()
 	if r, err := preview.ParseRecord(raw, id); !errors.Is(err, preview.ErrForged) || r != nil {

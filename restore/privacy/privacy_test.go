@@ -131,8 +131,8 @@ func TestFinding(t *testing.T) {
 	}
 }
 
-// TestNoRules: what a place says that cannot be understood, or that somebody
-// else may have put there, is an error with the file and the line.
+// TestNoRules: rules that cannot be parsed, or that another user may have written, are an error
+// with the file and the line.
 func TestNoRules(t *testing.T) {
 	write := func(text string) func(dir string) error {
 		return func(dir string) error { return os.WriteFile(dir+"/x", []byte(text), 0o644) }

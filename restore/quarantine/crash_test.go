@@ -96,8 +96,7 @@ func TestKilledBetween(t *testing.T) {
 	})
 }
 
-// TestKilledAfter: older versions that nobody has removed say nothing, and go with
-// the next change.
+// TestKilledAfter: older versions that were not removed are ignored, and go with the next change.
 func TestKilledAfter(t *testing.T) {
 	eachChange(t, func(t *testing.T, path string, change func(quarantine.Log) error) {
 		older, raw := only(t, path), read(t, only(t, path))
@@ -145,8 +144,8 @@ func TestTenth(t *testing.T) {
 // unlogged logs nothing.
 func unlogged(quarantine.Change) error { return nil }
 
-// TestRival: a version that somebody without the lock has made meanwhile stays, and
-// the change is an error.
+// TestRival: a version that a process without the lock has made meanwhile stays, and the change
+// is an error.
 func TestRival(t *testing.T) {
 	eachChange(t, func(t *testing.T, path string, change func(quarantine.Log) error) {
 		rival := filepath.Join(path, candidate("a").Source+".2.json")

@@ -1,6 +1,6 @@
 package quarantine
 
-// Hurried is a store that waits for nobody.
+// Hurried is a store that does not wait for its lock.
 func Hurried(s *Store) *Store { return &Store{s.dir, s.log, 0} }
 
 // The bounds of a record.

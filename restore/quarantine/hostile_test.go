@@ -47,8 +47,8 @@ func read(t testing.TB, file string) []byte {
 	return raw
 }
 
-// counted wants a damaged record of candidate a: nobody is judged free, and
-// nothing of it changes.
+// counted requires a damaged record of candidate a: no candidate is judged free, and nothing of
+// it changes.
 func counted(t testing.TB, s *quarantine.Store, what string) {
 	t.Helper()
 	c := candidate("a")
@@ -69,7 +69,7 @@ func counted(t testing.TB, s *quarantine.Store, what string) {
 	}
 }
 
-// free says whether candidate a would be judged free with what stands in a store.
+// free reports whether candidate a would be judged free with what stands in a store.
 func free(t testing.TB, s *quarantine.Store) bool {
 	t.Helper()
 	held, err := s.Held(t.Context(), candidate("a"), findings("artifact_status \u00e9\n"))

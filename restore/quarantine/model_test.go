@@ -88,7 +88,7 @@ func (m *machine) begin(t *rapid.T) {
 	m.full, m.logged = rapid.IntRange(0, 3).Draw(t, "full") == 0, nil
 }
 
-// did wants a call to have logged these changes, or to have failed for the log.
+// did requires a call to have logged these changes, or to have failed for the log.
 func (m *machine) did(t *rapid.T, err error, changes []string) bool {
 	if m.full && len(changes) > 0 {
 		if !errors.Is(err, errFull) {
@@ -187,7 +187,7 @@ func (m *machine) fails(t *rapid.T, err, want error) {
 	}
 }
 
-// check wants the records to say what the models do.
+// check requires the records to equal the models.
 func (m *machine) check(t *rapid.T) {
 	all, err := m.store.List(t.Context())
 	if err != nil {

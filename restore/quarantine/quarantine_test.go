@@ -24,7 +24,7 @@ func private(t testing.TB) string {
 	return dir
 }
 
-// open opens a store, as often as a test wants; log may be nil.
+// open opens a store, any number of times; log may be nil.
 func open(t testing.TB, path string, log quarantine.Log) *quarantine.Store {
 	t.Helper()
 	if log == nil {
@@ -73,7 +73,7 @@ func want(t testing.TB, what string, got []string, want ...string) {
 	}
 }
 
-// judge wants a judgement to hold by these marks.
+// judge requires a judgement to hold by these marks.
 func judge(t testing.TB, s *quarantine.Store, c quarantine.Candidate, found []quarantine.Finding, holds ...string) []quarantine.Change {
 	t.Helper()
 	asked, err := s.Held(t.Context(), c, found)
@@ -248,8 +248,8 @@ func TestOpenRejects(t *testing.T) {
 	}
 }
 
-// TestMany: a record has room for so many marks. What holds is never forgotten, and
-// what is forgotten frees nobody.
+// TestMany: a record has room for a limited number of marks. Marks that hold are never dropped,
+// and a dropped mark never frees a candidate.
 func TestMany(t *testing.T) {
 	s, c := open(t, private(t), nil), candidate("a")
 	var found []quarantine.Finding
@@ -323,7 +323,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestWaits: one that has the lock and does not let go stops nobody for ever.
+// TestWaits: a process that has the lock and does not release it cannot block others for ever.
 func TestWaits(t *testing.T) {
 	path := private(t)
 	s, c := open(t, path, nil), candidate("a")
@@ -342,7 +342,7 @@ func TestWaits(t *testing.T) {
 	judge(t, s, c, nil)
 }
 
-// TestClosed: a store that was closed judges nobody free.
+// TestClosed: a store that was closed judges no candidate free.
 func TestClosed(t *testing.T) {
 	s := open(t, private(t), nil)
 	must(t, s.Close())

@@ -131,7 +131,7 @@ func (s *testStore) retired(root string) []savepoint.Savepoint {
 	return all
 }
 
-// wantRetired wants these, in any order.
+// wantRetired requires these, in any order.
 func (s *testStore) wantRetired(root string, ids ...string) {
 	s.Helper()
 	got := idsOf(s.retired(root))

@@ -325,7 +325,7 @@ func TestSkippedNumber(t *testing.T) {
 	damaged(t, s.VerifyChain("/r", ""), to)
 }
 
-// TestForeignKey: somebody else has signed a savepoint.
+// TestForeignKey: a savepoint that another key has signed.
 func TestForeignKey(t *testing.T) {
 	s := newTestStore(t)
 	host := s.key.ValidatorID()
@@ -427,7 +427,7 @@ func TestPreparedDamage(t *testing.T) {
 	must(t, s.Drop("/r", attempt))
 	s.wantPending("/r")
 	write(t, filepath.Dir(found[0]), "foreign")
-	s.wantPending("/r") // it hides nothing, and is in nobody's way
+	s.wantPending("/r") // it hides nothing, and does not disturb
 	attempt = newAttempt()
 	s.prepare("/r", attempt)
 	s.wantPending("/r", attempt)

@@ -283,7 +283,7 @@ func TestHalfMade(t *testing.T) {
 	}
 }
 
-// TestNoPrepared: the directory is made before the chain's, so somebody took it.
+// TestNoPrepared: the directory is made before the chain's, so if it is missing, it was removed.
 func TestNoPrepared(t *testing.T) {
 	s := newTestStore(t)
 	s.add("/r")
@@ -345,6 +345,6 @@ func TestPublishMoved(t *testing.T) {
 		t.Errorf("tip %q, %v, %v", tip.ID(), ok, err)
 	}
 	if id, err := s.PublishMoved(other); id != "" || err != nil {
-		t.Errorf("of nobody: %q, %v", id, err)
+		t.Errorf("of none: %q, %v", id, err)
 	}
 }

@@ -20,10 +20,10 @@ func (l *lab) bad(op, name string, errno unix.Errno) {
 	}
 }
 
-// TestBroken: what the disk does not give back is named with the error, whichever call says so, and
-// all the rest is kept. The snapshot is a partial one, also when it was read from the store, and an
-// emergency does not go back to it. A way back goes on without a name that was asked for; before
-// anything else that is an error.
+// TestBroken: what cannot be read from the disk is named with the error, whichever call fails,
+// and all the rest is kept. The snapshot is a partial one, also when it was read from the store,
+// and an emergency rollback does not use it. A rollback goes on without a name that it was asked
+// for; before anything else a missing name is an error.
 func TestBroken(t *testing.T) {
 	for _, c := range []struct {
 		op, name, broken string
@@ -57,7 +57,7 @@ func TestBroken(t *testing.T) {
 				at, err := pathsafe.Parse("d/f")
 				must(t, err)
 				if e, err := snap.At(at); err != nil || e.Type != Broken || !e.Asked {
-					t.Errorf("before a way back: %+v, %v", e, err)
+					t.Errorf("before a rollback: %+v, %v", e, err)
 				}
 			}
 			l.store.seam.Call = nil

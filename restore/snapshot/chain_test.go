@@ -24,8 +24,8 @@ func renamed(t tb, path string, content []byte) {
 	must(t, os.WriteFile(filepath.Join(filepath.Dir(path), fmt.Sprintf("%s-%x", number, sha256.Sum256(content))), content, objectPerm))
 }
 
-// TestForged: a manifest that was changed is damaged also under its new hash; one that
-// somebody else has signed is a way back, but not before one of this host.
+// TestForged: a manifest that was changed is damaged also under its new hash; one that another
+// key has signed can be restored, but one of this host is preferred.
 func TestForged(t *testing.T) {
 	ctx := context.Background()
 	l := newLab(t)

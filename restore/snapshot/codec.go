@@ -91,23 +91,23 @@ func (o *object) header(h *Header) {
 func parseHeader(line string) (Header, error) {
 	r := &lineReader{s: line}
 	var h Header
-	r.wants("action", func() { h.Action = r.text() })
-	r.wants("bytes", func() { h.Bytes = r.number() })
-	r.wants("files", func() { h.Files = r.number() })
-	r.wants("kind", func() { h.Kind = Kind(r.text()) })
-	r.wants("log", func() { h.Log = r.text() })
-	r.wants("names", func() { h.Names = int(r.number()) })
-	r.wants("previous", func() { h.Previous = r.text() })
-	r.wants("reason", func() { h.Reason = r.text() })
-	r.wants("root", func() { h.Root = r.text() })
-	r.wants("said", func() { h.Said = saidOf(r.pairs()) })
-	r.wants("sequence", func() { h.Sequence = r.number() })
-	r.wants("snapshot", func() { h.Version = int(r.number()) })
+	r.requires("action", func() { h.Action = r.text() })
+	r.requires("bytes", func() { h.Bytes = r.number() })
+	r.requires("files", func() { h.Files = r.number() })
+	r.requires("kind", func() { h.Kind = Kind(r.text()) })
+	r.requires("log", func() { h.Log = r.text() })
+	r.requires("names", func() { h.Names = int(r.number()) })
+	r.requires("previous", func() { h.Previous = r.text() })
+	r.requires("reason", func() { h.Reason = r.text() })
+	r.requires("root", func() { h.Root = r.text() })
+	r.requires("said", func() { h.Said = saidOf(r.pairs()) })
+	r.requires("sequence", func() { h.Sequence = r.number() })
+	r.requires("snapshot", func() { h.Version = int(r.number()) })
 	r.bad = r.bad || h.Version < oldestToRead || h.Version > version
 	if r.key("synced") {
 		h.Synced = r.instant().UTC()
 	}
-	r.wants("time", func() { h.Time = r.instant().UTC() })
+	r.requires("time", func() { h.Time = r.instant().UTC() })
 	if r.key("unread") {
 		h.Unread = int(r.number())
 	}
@@ -142,7 +142,7 @@ func saidOf(pairs [][2]string) map[string]string {
 	return said
 }
 
-func (r *lineReader) wants(name string, read func()) {
+func (r *lineReader) requires(name string, read func()) {
 	if !r.key(name) {
 		r.bad = true
 		return
@@ -232,31 +232,31 @@ func (r *lineReader) entry(e *Entry) {
 	}
 	if r.key("ctime") {
 		e.ChangeTime = r.instant()
-		r.wants("dev", func() { e.Dev = r.unsigned() })
+		r.requires("dev", func() { e.Dev = r.unsigned() })
 		if r.key("error") {
 			e.Err = r.text()
 		}
-		r.wants("gid", func() { e.GID = uint32(r.number()) })
+		r.requires("gid", func() { e.GID = uint32(r.number()) })
 		if r.key("hard") {
 			e.Hard = r.text()
 		}
-		r.wants("ino", func() { e.Ino = r.unsigned() })
+		r.requires("ino", func() { e.Ino = r.unsigned() })
 		if r.key("links") {
 			e.Links = uint32(r.number())
 		}
-		r.wants("mode", func() { e.Mode = uint32(r.number()) })
-		r.wants("mtime", func() { e.ModTime = r.instant() })
+		r.requires("mode", func() { e.Mode = uint32(r.number()) })
+		r.requires("mtime", func() { e.ModTime = r.instant() })
 	}
-	r.wants("path", func() { e.Path = r.text() })
+	r.requires("path", func() { e.Path = r.text() })
 	if r.key("sha256") {
 		e.Digest = r.digest()
-		r.wants("size", func() { e.Size = r.number() })
+		r.requires("size", func() { e.Size = r.number() })
 		e.Sparse = r.key("sparse") && r.has("true")
 	}
 	if r.key("target") {
 		e.Target = r.text()
 	}
-	r.wants("type", func() { e.Type = typeNamed(r.plain()) })
+	r.requires("type", func() { e.Type = typeNamed(r.plain()) })
 	if r.key("uid") {
 		e.UID = uint32(r.number())
 	}

@@ -66,8 +66,8 @@ func eachFault(t *testing.T, try func(t *testing.T, f *fault)) {
 	}
 }
 
-// An error that says of a name in the root that another thing stands there says nothing of the
-// kind of an object in the store: one that could not be written is not kept as it is.
+// An error that reports a changed file at a name in the root does not apply to an object in the
+// store: an object that could not be written is not kept.
 func TestStaleStore(t *testing.T) {
 	for _, size := range []int{100, chunk + 100} {
 		l := newLab(t)
@@ -213,7 +213,7 @@ func (l *lab) populate() {
 	writeFile(l.t, l.path("file"), "0")
 }
 
-// before wants a call, and before the first of them the last of others.
+// before requires a call, and before the first of them the last of others.
 func (f *fault) before(t *testing.T, first, then string) {
 	t.Helper()
 	is := func(prefix string) func(string) bool {

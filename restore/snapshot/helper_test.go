@@ -139,7 +139,7 @@ func parse(t tb, path string) (p pathsafe.Path) {
 	return p
 }
 
-// sound wants all snapshots of the store to verify.
+// sound requires all snapshots of the store to verify.
 func (l *lab) sound() []*Snapshot {
 	l.t.Helper()
 	headers, err := l.store.List("")

@@ -334,8 +334,8 @@ func (p *manifestParser) last(line string) error {
 // signature reads the line that signs the others.
 func (p *manifestParser) signature(line string) error {
 	r := &lineReader{s: line}
-	r.wants("key", func() { p.public = r.bytes(ed25519.PublicKeySize) })
-	r.wants("signature", func() { p.signed = r.bytes(ed25519.SignatureSize) })
+	r.requires("key", func() { p.public = r.bytes(ed25519.PublicKeySize) })
+	r.requires("signature", func() { p.signed = r.bytes(ed25519.SignatureSize) })
 	if r.bad || string(signedLine(p.public, p.signed)) != line {
 		return errLine
 	}

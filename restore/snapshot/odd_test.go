@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// denied refuses a call at a name.
+// denied makes a call at a name fail.
 func (l *lab) denied(op, name string) {
 	l.store.seam.Call = func(o, path string, f func() error) error {
 		if o == op && (path == name || strings.HasSuffix(path, "root/"+name)) {

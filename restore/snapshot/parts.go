@@ -157,9 +157,9 @@ const partLine = `{"names":`
 
 func parsePart(line string) (p part, err error) {
 	r := &lineReader{s: line}
-	r.wants("names", func() { p.names = int(r.number()) })
-	r.wants("part", func() { p.digest = r.digest() })
-	r.wants("size", func() { p.size = r.number() })
+	r.requires("names", func() { p.names = int(r.number()) })
+	r.requires("part", func() { p.digest = r.digest() })
+	r.requires("size", func() { p.size = r.number() })
 	var again object
 	again.part(p)
 	if r.bad || string(again.b) != line {

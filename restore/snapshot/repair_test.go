@@ -17,7 +17,7 @@ func (l *lab) object(snap *Snapshot, path string) string {
 	return l.storePath(e.Digest.path())
 }
 
-// anew writes an object anew, which nobody may write.
+// anew rewrites an object, which is read-only.
 func anew(path, content string) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, []byte(content), objectPerm))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// Example pins a validator. From then on nobody else is trusted, and one that is
-// revoked is not, whoever has pinned it.
+// Example pins a validator. From then on no other one is trusted, and a revoked one is not
+// trusted even if it is pinned.
 func Example() {
 	place, err := os.MkdirTemp("", "trust")
 	if err != nil {

@@ -55,8 +55,8 @@ func TestValidatorStatus(t *testing.T) {
 	}
 }
 
-// TestNoValidatorIsTrusted: what a place says that cannot be understood, or that
-// somebody else may have put there, is an error, and then nobody is pinned.
+// TestNoValidatorIsTrusted: a policy that cannot be parsed, or that another user may have
+// written, is an error, and then no validator is pinned.
 func TestNoValidatorIsTrusted(t *testing.T) {
 	a := id("a")
 	for name, make := range map[string]func(dir string) error{
@@ -101,7 +101,7 @@ func TestNoValidatorIsTrusted(t *testing.T) {
 	}
 }
 
-// TestWeakIsNotPinned: the keys that anybody can sign for.
+// TestWeakIsNotPinned: keys for which signatures can be made without a private key.
 func TestWeakIsNotPinned(t *testing.T) {
 	n := 0
 	for key := range bundle.SmallOrderKeys() {
@@ -194,18 +194,18 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestOwn: the host needs no pin where it is said to be its own, trusts nobody else by that, and is
-// revoked like any other.
+// TestOwn: the host needs no pin where it is declared to be its own, trusts no other validator by
+// that, and is revoked like any other.
 func TestOwn(t *testing.T) {
 	a, b := id("a"), id("b")
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  [2]trust.Status // of a, which is the host's, and of b
 	}{
-		"nobody pinned": {nil, [2]trust.Status{trust.Own, trust.Unknown}},
-		"b pinned":      {map[string]string{"trusted.d/x": b}, [2]trust.Status{trust.Own, trust.Pinned}},
-		"a pinned":      {map[string]string{"trusted.d/x": a}, [2]trust.Status{trust.Pinned, trust.Unpinned}},
-		"a revoked":     {map[string]string{"revoked.d/x": a + "\nlost\n"}, [2]trust.Status{trust.Revoked, trust.Unknown}},
+		"none pinned": {nil, [2]trust.Status{trust.Own, trust.Unknown}},
+		"b pinned":    {map[string]string{"trusted.d/x": b}, [2]trust.Status{trust.Own, trust.Pinned}},
+		"a pinned":    {map[string]string{"trusted.d/x": a}, [2]trust.Status{trust.Pinned, trust.Unpinned}},
+		"a revoked":   {map[string]string{"revoked.d/x": a + "\nlost\n"}, [2]trust.Status{trust.Revoked, trust.Unknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := trust.Load(place(t, test.files))

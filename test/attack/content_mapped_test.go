@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMappedContentIsNotLost: whoever has a file of a restore root mapped writes to it again
-// and again, which changes no time where its page is dirty already: between two snapshots,
-// and before any system call on that root of a third one. After that root was taken back to the first one,
-// his newest content is in a snapshot, or the command has named his file.
+// TestMappedContentIsNotLost: a process that has a file of a restore root mapped writes to it
+// again and again, which changes no time while its page is dirty already: between two snapshots,
+// and before any system call on that root of a third one. After that root was taken back to the
+// first one, its newest content is in a snapshot, or the command has named the file.
 func TestMappedContentIsNotLost(t *testing.T) {
 	type on struct {
 		harness.Format
@@ -102,7 +102,7 @@ func (m *mapped) open(t *testing.T) {
 	harness.Must(t, err)
 }
 
-// again maps the file that stands there now: the one of before was displaced.
+// again maps the file that is there now: the previous one was replaced.
 func (m *mapped) again(t *testing.T) {
 	t.Helper()
 	newest := m.content()

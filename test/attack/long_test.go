@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDeepTreeIsShort: somebody makes a tree that is deeper than any path. What a command says of
-// it is short, and says how much more there is.
+// TestDeepTreeIsShort: another user makes a tree that is deeper than any path. What a command
+// reports of it is short, and includes how much more there is.
 func TestDeepTreeIsShort(t *testing.T) {
 	needRoot(t)
 	l := newLodger(t, 0)

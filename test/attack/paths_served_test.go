@@ -71,10 +71,10 @@ var otherwise = map[string]string{
 	"seal output": "is not under the project root", "seal output/z": "is not under the project root", "seal project": "is not under the project root", "seal project/z": "is not under the project root",
 }
 
-// TestServedPathsAreNotAsked: each path of the command line and of the environment in turn is
-// the root of a file system that another user serves, or is beneath it. His server hears
-// nothing, though it is stopped each command ends, and the error says who serves it and what
-// to do. The one who asks is root, whom a server of anybody could stop.
+// TestServedPathsAreNotAsked: each path of the command line and of the environment in turn is the
+// root of a file system that another user serves, or is beneath it. The server gets no request,
+// though it is stopped; each command ends, and the error says who serves it and what to do. The
+// victim is root, whom a server of any user could block.
 func TestServedPathsAreNotAsked(t *testing.T) {
 	needRoot(t)
 	p, site, commit := committed(t, 0)

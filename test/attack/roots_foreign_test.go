@@ -429,9 +429,9 @@ func (n *neighbourhood) committedNow(stderr string) string {
 	return id
 }
 
-// TestStateCannotBeMovedAway: a validator is pinned, so a candidate of another one is held.
-// The owner of a directory above the state directory moves that away. No command makes a
-// new one, in which nobody is pinned, and none works in one that he could move.
+// TestStateCannotBeMovedAway: a validator is pinned, so a candidate of another one is held. The
+// owner of a directory above the state directory moves that away. No command makes a new one, in
+// which no validator is pinned, and none works in one that the attacker could move.
 func TestStateCannotBeMovedAway(t *testing.T) {
 	beside(t, func(t *testing.T, n *neighbourhood) {
 		kept := filepath.Dir(n.State)
@@ -465,9 +465,9 @@ func TestStateCannotBeMovedAway(t *testing.T) {
 	})
 }
 
-// TestOwnGroupIsNotForeign: a user whom no table of accounts knows, in a directory that his
-// own group may write, and nobody else's. That of another user is foreign, and so is his own
-// number where he is not in that group.
+// TestOwnGroupIsNotForeign: a user without an entry in the table of accounts, in a directory that
+// only the user's own group may write. A group of another user is foreign, and so is a group with
+// the user's own number of which the user is not a member.
 func TestOwnGroupIsNotForeign(t *testing.T) {
 	needRoot(t)
 	n := newNeighbourhood(t, bob)

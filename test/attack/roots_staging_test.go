@@ -17,10 +17,10 @@ type staged struct {
 }
 
 // TestStagingOfAnotherUser: alice puts what looks like an unfinished attempt into a root in which
-// everybody may make names: a directory that the operator cannot look into, a journal that he
-// cannot read, one that cannot be made void. An ordinary operator is kept from no way back by it,
-// and nothing is called unfinished. Root may be halted by it, as by every record of a journal, and
-// gets out by an emergency rollback, and by acknowledging it.
+// all users may make names: a directory that the operator cannot look into, a journal that the
+// operator cannot read, one that cannot be made void. It keeps an ordinary operator from no
+// rollback, and nothing is reported as unfinished. Root may be halted by it, as by every record
+// of a journal, and gets out by an emergency rollback, and by acknowledging it.
 func TestStagingOfAnotherUser(t *testing.T) {
 	beside(t, func(t *testing.T, n *neighbourhood) {
 		for i, s := range []staged{

@@ -14,7 +14,7 @@ import (
 const ordinary = harness.Nobody
 
 // victims runs an attack on root, and on an ordinary user; in a sample on one of the two. The
-// attacker is yet another user, or whoever owns a directory.
+// attacker is yet another user, or the owner of a directory.
 func victims(t *testing.T, attack func(t *testing.T, uid int)) {
 	needRoot(t)
 	names := map[int]string{0: "root", ordinary: "ordinary"}

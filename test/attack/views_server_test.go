@@ -218,7 +218,7 @@ func (s *served) asked() []string {
 	return append([]string(nil), s.requests...)
 }
 
-// checkUnasked wants no request at all.
+// checkUnasked requires that there was no request at all.
 func (s *served) checkUnasked(t *testing.T, by string) {
 	t.Helper()
 	if asked := s.asked(); len(asked) != 0 {

@@ -46,7 +46,7 @@ func (s *swap) back() {
 	}
 }
 
-// check wants the other mount where it was, and the view gone or not.
+// check requires the other mount where it was, and the view gone or not.
 func (s *swap) check(what string, gone bool) {
 	s.t.Helper()
 	s.back()
@@ -112,7 +112,7 @@ func serverTakesItsOwnMount(t *testing.T, uid int) {
 		t.Run(name, func(t *testing.T) {
 			p, _, commit := committed(t, uid)
 			s := newSwap(t)
-			if uid != 0 { // fusermount3 wants the mount point to be his
+			if uid != 0 { // fusermount3 requires the user to own the mount point
 				own(t, uid, s.view)
 			}
 			v := p.MountOn(t, s.view, harness.Mounting{})

@@ -21,7 +21,7 @@ const (
 	namespaceEnv = "SPECTRUM_TEST_OWN_MOUNTS"
 )
 
-// self is the running test binary, for whoever starts it again.
+// self is the running test binary, for a test that starts it again.
 const self = "/proc/self/exe"
 
 // Main is the TestMain of a package that uses stores or mounts; run runs its

@@ -39,7 +39,7 @@ func attach(file string) (*os.File, error) {
 	defer control.Close()
 	for end := time.Now().Add(patience); ; {
 		loop, err := configure(control, back)
-		if !errors.Is(err, unix.EBUSY) || time.Now().After(end) { // somebody else took the same one
+		if !errors.Is(err, unix.EBUSY) || time.Now().After(end) { // another process took the same one
 			return loop, err
 		}
 	}

@@ -126,7 +126,7 @@ func (d *diskNode) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut
 	return 0
 }
 
-// Setattr changes nothing: the kernel only wants to set times.
+// Setattr changes nothing: the kernel only sets times.
 func (d *diskNode) Setattr(ctx context.Context, f fs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	return d.Getattr(ctx, f, out)
 }

@@ -47,7 +47,7 @@ func Serve(t testing.TB, base string) *Store {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.stop() }) //nolint:errcheck // a test that wants the log stops it itself
+	t.Cleanup(func() { s.stop() }) //nolint:errcheck // a test that needs the log stops it itself
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatalf("the server of %q did not start (%q): %v %s", base, line, err, &s.stderr)
 	}

@@ -158,8 +158,8 @@ func wellSaid(r harness.Reply, hits []sysfault.Call) error {
 // holdName is where an attempt keeps its artifacts, by their numbers.
 const holdName = ".spectrum06_artifacts"
 
-// names says whether a text names what a call was about: the file itself, or
-// the thing of the attempt that it is a part of.
+// names reports whether a text names what a call was about: the file itself, or the thing of the
+// attempt that it is a part of.
 func names(text string, c sysfault.Call) bool {
 	for _, path := range []string{c.Path, c.To} {
 		base := filepath.Base(strings.TrimSuffix(path, " (deleted)"))

@@ -278,8 +278,8 @@ func TestForeignState(t *testing.T) {
 	tr.Demand(t, "recover exit 3", "preview exit 3")
 }
 
-// noRecord says whether no record of the attempt stands: then there is nothing
-// that could say whose it is.
+// noRecord reports whether there is no record of the attempt: then its owner cannot be
+// determined.
 func noRecord(t *testing.T, s *harness.Site) bool {
 	t.Helper()
 	records, err := filepath.Glob(filepath.Join(s.Root, ".spectrum06_staging_*/.spectrum06_*"))

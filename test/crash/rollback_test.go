@@ -46,7 +46,7 @@ func killRollbacks(t *testing.T, tr *trials) {
 		tree := harness.MustTake(t, s.Root)
 		theirs := tree[name]
 		if !r.Killed() {
-			// A name that is taken is not free, as the law wants it after a rollback.
+			// A name that is taken is not free, as the law requires it after a rollback.
 			if err := wellSaid(r, nil); err != nil || r.Answer.Cause != "RESTORE_FINALIZE_FAILED" && r.Answer.Code != "RESTORE_FINALIZE_FAILED" {
 				t.Errorf("not killed: %v, %v", r, err)
 			}

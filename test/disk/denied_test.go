@@ -29,7 +29,7 @@ func TestDenied(t *testing.T) {
 		{"root not writable", "RESTORE_TARGET_NOT_WRITABLE", true, func(t *testing.T, root string) func() {
 			return chmod(t, root, 0o555)
 		}},
-		{"parent of somebody else", "RESTORE_FINALIZE_FAILED", true, func(t *testing.T, root string) func() {
+		{"parent of another user", "RESTORE_FINALIZE_FAILED", true, func(t *testing.T, root string) func() {
 			return take(t, filepath.Join(root, "out/deep"), 0o755)
 		}},
 		{"parent that cannot be entered", "RESTORE_INTERNAL_ERROR", true, func(t *testing.T, root string) func() {
@@ -123,7 +123,7 @@ func chmod(t *testing.T, dir string, mode os.FileMode) func() {
 	return func() { harness.Must(t, os.Chmod(dir, 0o755)) }
 }
 
-// take takes a directory from nobody.
+// take takes a directory from the user nobody.
 func take(t *testing.T, dir string, mode os.FileMode) func() {
 	t.Helper()
 	harness.Must(t, os.Chown(dir, 0, 0))

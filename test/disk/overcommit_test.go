@@ -80,7 +80,7 @@ func (s *thinStore) punch(t *testing.T, withJournal bool) {
 	}
 }
 
-// lies tells whether a write into a new file succeeds though its sync fails.
+// lies reports whether a write into a new file succeeds though its sync fails.
 func (s *thinStore) lies(t *testing.T) bool {
 	t.Helper()
 	name := filepath.Join(s.Path, "probe")
@@ -166,7 +166,7 @@ func TestOverCommittedJournal(t *testing.T) {
 	})
 }
 
-// lastingly wants a commit in a store with room to succeed and to last.
+// lastingly requires a commit in a store with room to succeed and to last.
 func (s *thinStore) lastingly(t *testing.T, site *harness.Site) {
 	t.Helper()
 	again(t, site)

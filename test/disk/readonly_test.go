@@ -53,7 +53,7 @@ func TestReadOnlyMidway(t *testing.T) {
 	sum.DemandKinds(t, 3)
 }
 
-// wantHaltEnded wants the root to reach the state before or after.
+// wantHaltEnded requires the root to reach the state before or after.
 func wantHaltEnded(t *testing.T, site *harness.Site) (by string) {
 	t.Helper()
 	by = "ended by recover"

@@ -107,8 +107,7 @@ func (s *sweep) report(t *testing.T, what string) {
 	s.ends.DemandKinds(t, 2, "done")
 }
 
-// xfsChunks is what xfs wants to have free beyond what it takes: it makes inodes
-// in chunks.
+// xfsChunks is the free space that xfs needs beyond what it uses: it makes inodes in chunks.
 const xfsChunks = 1 << 20
 
 // bytes sweeps the free space from none to a tenth more than the need.

@@ -28,10 +28,10 @@ var barriers = []struct {
 	{"subvolume", func(t *testing.T, path string) { harness.Subvolume(t, path) }},
 }
 
-// TestSubvolume puts a mount, and then a subvolume, in the place of a directory of the
-// root, with the same content. Every command reports the same of both, and nothing changes in
-// it: a commit that would have to move something there is rejected before anything is copied,
-// a way back names it and does all else.
+// TestSubvolume puts a mount, and then a subvolume, in the place of a directory of the root, with
+// the same content. Every command reports the same of both, and nothing changes in it: a commit
+// that would have to move something there is rejected before anything is copied, a rollback names
+// it and does all else.
 func TestSubvolume(t *testing.T) {
 	for _, c := range []struct {
 		name      string

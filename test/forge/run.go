@@ -49,7 +49,7 @@ func New(outputs Outputs) Run {
 	return r
 }
 
-// Key is a key that everybody knows: its seed is 32 times the byte n.
+// Key is a key that is public: its seed is 32 times the byte n.
 func Key(n byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
 }

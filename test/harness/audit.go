@@ -35,7 +35,7 @@ func (p *Project) auditLog() ([]logEntry, error) {
 	return entries, err
 }
 
-// Ended says whether everything that began in the root has ended (O5).
+// Ended reports whether everything that began in the root has ended (O5).
 func (s *Site) Ended() error {
 	entries, err := s.Project.auditLog()
 	if err != nil || len(entries) == 0 {

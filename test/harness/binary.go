@@ -98,7 +98,7 @@ func (r Reply) String() string {
 	return fmt.Sprintf("%q: exit %d, stdout %q, stderr %q", r.Args, r.Status, r.Stdout, r.Stderr)
 }
 
-// Killed says whether a SIGKILL ended the command.
+// Killed reports whether a SIGKILL ended the command.
 func (r Reply) Killed() bool { return r.Status == 128+9 }
 
 // Run runs a command of the program to its end, under a plan if there is one.
@@ -107,8 +107,8 @@ func (p *Project) Run(t testing.TB, plan *sysfault.Plan, args ...string) Reply {
 	return run(t, plan, nil, args, p.Argv(args...))
 }
 
-// RunAsNobody is Run as Nobody, with a copy of the binary beside the project: where the
-// binary lies Nobody may not go.
+// RunAsNobody is Run as Nobody, with a copy of the binary beside the project: Nobody may not
+// enter the directory of the binary.
 func (p *Project) RunAsNobody(t testing.TB, args ...string) Reply {
 	t.Helper()
 	argv := p.Argv(args...)

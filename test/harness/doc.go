@@ -1,10 +1,10 @@
 // Package harness is what the fault tests share: the projects and restore roots that they
 // try, the ways to try many cases, and the judge of what is left.
 //
-// It makes signed projects and restore roots with foreign things in them, runs
-// the real binary, with and without a fault, and says whether a root is exactly
-// as before, exactly as after the commit, or neither. What after is, it computes
-// from the sources: it uses no package of the program.
+// It makes signed projects and restore roots with foreign things in them, runs the real binary,
+// with and without a fault, and reports whether a root is exactly as before, exactly as after the
+// commit, or neither. What after is, it computes from the sources: it uses no package of the
+// program.
 //
 // Sweep tries the cases of a stride (of package sample), a Tally counts what they did and
 // fails when they did nothing, a Fault is an error of a system call, and a Volume is a

@@ -26,7 +26,7 @@ const (
 
 func (s State) String() string { return [...]string{"other", "before", "after"}[s] }
 
-// State says what the root is, and for Other, what is wrong (O1, O3). A lock that nobody holds
+// State returns what the root is, and for Other, what is wrong (O1, O3). An unlocked lock file
 // may be left where it could not be removed.
 func (s *Site) State() (State, error) {
 	tree, err := Take(s.Root)
@@ -52,8 +52,8 @@ func (s *Site) State() (State, error) {
 	return Other, fmt.Errorf("%q is not as before:\n%s\nand not as after:\n%s", s.Root, before, after)
 }
 
-// Allowed is what the root may be after recovery from the end of a commit; seen
-// says whether a report stood there then (O2).
+// Allowed is what the root may be after recovery from the end of a commit; seen reports whether
+// there was a report at that point (O2).
 func Allowed(commit Reply, seen bool) []State {
 	switch {
 	case commit.Status == 0 || seen:
@@ -117,7 +117,7 @@ func (s *Site) exact() (string, error) {
 	return fmt.Sprint(stamp, tree), err
 }
 
-// Unlocked says whether nobody holds the lock of the root, whether it is there or not.
+// Unlocked reports whether no process holds the lock of the root, whether its file exists or not.
 func (s *Site) Unlocked() error {
 	lock, err := os.Open(filepath.Join(s.Root, Lock))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,7 +133,7 @@ func (s *Site) Unlocked() error {
 	return nil
 }
 
-// Halted says whether the root is halted: a preview ends with status 3 (O7).
+// Halted reports whether the root is halted: a preview ends with status 3 (O7).
 func (s *Site) Halted(t testing.TB) error {
 	t.Helper()
 	r := s.PreviewReply(t, nil)

@@ -172,7 +172,7 @@ func (p *Project) report(r Run) []byte {
 		r.Root, chain, size, len(r.Files))
 }
 
-// ReportSeen says whether a report of a commit stands in the root.
+// ReportSeen reports whether there is a report of a commit in the root.
 func (s *Site) ReportSeen() bool {
 	for _, run := range s.Project.Runs {
 		if _, err := os.Lstat(filepath.Join(s.Root, s.Project.ResultRoot(run), report)); err == nil {

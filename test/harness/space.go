@@ -23,7 +23,7 @@ func (v *Volume) PrepareFill(t testing.TB) {
 	Must(t, os.WriteFile(v.spaceTaker(), nil, 0o600))
 }
 
-// Free returns what is free when everything that is under way has ended.
+// Free returns the free space once all pending work of the file system has ended.
 func (v *Volume) Free(t testing.TB) Usage {
 	t.Helper()
 	f, err := os.Open(v.Path)

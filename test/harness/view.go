@@ -130,7 +130,7 @@ func (v *View) AwaitLog(t testing.TB, text string) {
 	v.await(t, Patience, fmt.Sprintf("it says %q", text), func() bool { return strings.Contains(v.Log(), text) })
 }
 
-// HasEnded says whether the server has ended.
+// HasEnded reports whether the server has ended.
 func (v *View) HasEnded() bool { return IsClosed(v.ended) }
 
 // Wait waits for the server to end and returns its exit status, or 128 and the
@@ -164,7 +164,7 @@ func (v *View) End(t testing.TB) {
 	}
 }
 
-// Mounted says whether anything is mounted on the mount point.
+// Mounted reports whether anything is mounted on the mount point.
 func (v *View) Mounted(t testing.TB) bool {
 	t.Helper()
 	table, err := os.ReadFile("/proc/self/mountinfo")

@@ -45,14 +45,13 @@ func TestHarnessNoticesChanges(t *testing.T) {
 			}
 			harness.Must(t, act(p))
 			if found := p.changes(before, p.picture(), nothing); len(found) == 0 {
-				t.Error("nobody noticed")
+				t.Error("it was not noticed")
 			}
 		})
 	}
 }
 
-// TestHarnessNoticesProcesses: whoever still has the tree on its command line is
-// seen.
+// TestHarnessNoticesProcesses: a process that still has the tree on its command line is seen.
 func TestHarnessNoticesProcesses(t *testing.T) {
 	p := newPlace(t)
 	before := processes(t, p.top)
@@ -119,7 +118,7 @@ func TestHarnessNoticesAnswers(t *testing.T) {
 		"a panic":              {missing, broken},
 	} {
 		if err := judge(c.want, c.is); err == nil {
-			t.Errorf("%s: nobody noticed", name)
+			t.Errorf("%s: it was not noticed", name)
 		}
 	}
 }
@@ -141,7 +140,7 @@ func TestHarnessNoticesFiles(t *testing.T) {
 		after, err := contents(p.project)
 		harness.Must(t, err)
 		if difference(before, after) == "" {
-			t.Errorf("%s: nobody noticed", name)
+			t.Errorf("%s: it was not noticed", name)
 		}
 	}
 	if difference(files, files) != "" {

@@ -181,8 +181,7 @@ func (p *place) previews(want verdict) (id string) {
 	return r.answer.PreviewID
 }
 
-// commits carries the preview out, or wants to hear without one why there is
-// none.
+// commits carries the preview out, or requires the reason why there is none.
 func (p *place) commits(want verdict, id string) {
 	p.Helper()
 	args := p.args("commit", append(p.rootFlag(), p.dirs...)...)

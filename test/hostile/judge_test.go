@@ -163,8 +163,8 @@ func processes(t testing.TB, dir string) string {
 	return strings.Join(found, "\n")
 }
 
-// contents are all regular files beneath a directory; what is no file and no
-// directory stands there with its type.
+// contents are all regular files beneath a directory; an entry that is neither a file nor a
+// directory is there with its type.
 func contents(dir string) (map[string]string, error) {
 	files := map[string]string{}
 	return files, tree.Walk(dir+"/", func(path string, n *tree.Node, err error) error {

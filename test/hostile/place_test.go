@@ -40,7 +40,7 @@ type place struct {
 	before   func(command string) (after func()) // around each command
 	check    func(command string, r reply)       // looks at each answer
 	inView   func(view string)                   // looks at the view
-	closed   []string                            // what nobody may open for reading
+	closed   []string                            // files that must not be opened for reading
 	started  chan *os.Process                    // is told of the process of a command
 	staged   bool                                // a commit that is refused has been at work in the root
 	restless map[string]bool                     // what changes by itself, by path below top
@@ -76,7 +76,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// privateKey is a key that everybody knows, as a file.
+// privateKey is a key that is public, as a file.
 func privateKey() []byte {
 	der, err := x509.MarshalPKCS8PrivateKey(forge.Key(3))
 	if err != nil {
@@ -97,7 +97,7 @@ func (p *place) add(id string, outputs forge.Outputs) {
 	p.addSigned(id, outputs)
 }
 
-// addSigned makes a run over outputs whose sources are somebody else's affair.
+// addSigned makes a run over outputs whose sources are made elsewhere.
 func (p *place) addSigned(id string, outputs forge.Outputs) {
 	p.Helper()
 	r := signedRun{forge.New(outputs), id, p.runDir(id), outputs}
@@ -134,7 +134,7 @@ func (p *place) replace(path string, with func(path string) error) {
 	harness.Must(p, with(path))
 }
 
-// isChain says whether the commands see a chain.
+// isChain reports whether the commands see a chain.
 func (p *place) isChain() bool { return p.chain || len(p.dirs) > 1 }
 
 // wanted is what a view shows and a restore makes: content by path.

@@ -95,7 +95,7 @@ func rootRows() (entries []entry) {
 	return entries
 }
 
-// warns wants the preview to warn of others who may write.
+// warns requires the preview to warn of other users who may write.
 func (p *place) warns() {
 	p.check = func(command string, r reply) {
 		if command == "preview" && !strings.Contains(r.stdout, "other users can write in the restore root") {
@@ -159,7 +159,7 @@ func obstacleRows() (entries []entry) {
 	return entries
 }
 
-// shows wants the preview to list a conflict at a path, or below it.
+// shows requires the preview to list a conflict at a path, or below it.
 func (p *place) shows(path string) {
 	p.check = func(command string, r reply) {
 		if command != "preview" || r.status != 0 {

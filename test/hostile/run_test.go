@@ -84,7 +84,7 @@ func (p *place) argv(args []string) []string {
 	return slices.Concat(p.under, []string{p.program(), "--no-progress", "--state-dir", p.state}, args)
 }
 
-// cmd is a command of the program, run in the project as the place wants it.
+// cmd is a command of the program, run in the project as the place requires it.
 func (p *place) cmd(ctx context.Context, argv []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir, c.SysProcAttr = p.cwd(), &syscall.SysProcAttr{Setpgid: true}
@@ -148,8 +148,8 @@ func answered(r reply) reply {
 
 var openForm = regexp.MustCompile(`\b(?:open|openat|openat2|creat)\(.*= \d+<(.*)>$`)
 
-// noneOpened fails if something was opened for reading that nobody may open. A
-// handle that cannot read (O_PATH) is none.
+// noneOpened fails if a file that must not be opened was opened for reading. A handle that cannot
+// read (O_PATH) does not count.
 func (p *place) noneOpened(command, trace string) {
 	p.Helper()
 	raw, err := os.ReadFile(trace)

@@ -55,8 +55,8 @@ func TestNothingIsForged(t *testing.T) {
 	p.messages()
 }
 
-// namesInJSON wants the names in the decision block byte for byte, on one line
-// without control characters.
+// namesInJSON requires the names in the decision block byte for byte, on one line without control
+// characters.
 func (p *place) namesInJSON() {
 	p.Helper()
 	harness.Must(p, os.Mkdir(p.top+"/other", 0o755))
@@ -96,7 +96,8 @@ func (p *place) messages() {
 	}
 }
 
-// isPlain wants nothing that moves a cursor, turns text around, or is not seen.
+// isPlain requires that no character moves a cursor, changes the direction of text, or is
+// invisible.
 func (p *place) isPlain(what, text string) {
 	p.Helper()
 	marks := 0
@@ -120,8 +121,8 @@ var (
 	pipe = regexp.MustCompile(`(^|[^\\])\|`)
 )
 
-// isReport wants a report of so many items and conflicts: in its tables every
-// row has the cells of its head, and no line is there that is none of its own.
+// isReport requires a report of so many items and conflicts: in its tables every row has the
+// cells of its head, and no line is there that is none of its own.
 func (p *place) isReport(what, text string, items, conflicts int) {
 	p.Helper()
 	p.isPlain(what, text)

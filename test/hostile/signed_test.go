@@ -62,8 +62,7 @@ func bindingRows() (entries []entry) {
 	return entries
 }
 
-// saysUnsigned wants the preview to say what no signature covers (decision D16),
-// in JSON and to people.
+// saysUnsigned requires the preview to show what no signature covers, in JSON and in text.
 func saysUnsigned(p *place) func(string, reply) {
 	return func(command string, r reply) {
 		if command != "preview" {

@@ -20,8 +20,7 @@ func (p *place) secret() string {
 	return path
 }
 
-// source puts something in place of the output; where it is something that must
-// not be opened, nobody does.
+// source puts something in place of the output; where it must not be opened, it is not.
 func source(with func(path string) error) func(p *place) {
 	return func(p *place) {
 		p.replace(p.at("gen/c.txt"), with)
@@ -129,8 +128,8 @@ func appendTo(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// sizeless takes a file of the kernel. Its size is that of what was hashed. Seal
-// wants a size that is what it says.
+// sizeless takes a file of the kernel. Its size is that of what was hashed. Seal requires the
+// size that stat reports.
 func sizeless(p *place) {
 	raw := harness.ReadFile(p, "/proc/sys/kernel/ostype")
 	p.project, p.apart = "/proc/sys/kernel", true

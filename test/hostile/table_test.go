@@ -126,8 +126,8 @@ func mapsValues(m map[string]verdict) (all []verdict) {
 
 func (e entry) title() string { return fmt.Sprintf("%02d %s", e.row, e.name) }
 
-// known says whether a command may answer with a code: the codes of SPECTRUM-05
-// are those of verify, the codes of SPECTRUM-06 those of the others.
+// known reports whether a command may answer with a code: the codes of SPECTRUM-05 are those of
+// verify, the codes of SPECTRUM-06 those of the others.
 func known(command, code string) bool {
 	switch {
 	case command == "verify":

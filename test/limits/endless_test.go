@@ -16,11 +16,11 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// huge is the size of a file that nobody reads to its end.
+// huge is the size of a file that is too large to be read to its end.
 const huge = 1 << 37
 
-// TestInterrupt: whoever hashes a file without an end is ended by Ctrl-C, and a
-// second one does no harm. Nothing is left.
+// TestInterrupt: a command that hashes an endless file is ended by Ctrl-C, and a second one does
+// no harm. Nothing is left.
 func TestInterrupt(t *testing.T) {
 	p := newProject(t)
 	dir := p.forge(t, "run", forge.Outputs{"big": "small at first"})
@@ -114,8 +114,8 @@ func hasOpen(pid int, file string) bool {
 	return false
 }
 
-// TestGrowing: a file that grows faster than anybody reads is read to the size
-// that it had when it was opened. Without that it would never end.
+// TestGrowing: a file that grows faster than it can be read is read to the size that it had when
+// it was opened. Without that it would never end.
 func TestGrowing(t *testing.T) {
 	p := newProject(t)
 	dir := p.forge(t, "run", forge.Outputs{"log": "at first"})

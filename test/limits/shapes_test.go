@@ -13,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// A shape is some JSON of about n bytes that is dear for somebody.
+// A shape is some JSON of about n bytes that is expensive for one of the readers.
 type shape struct {
 	name string
 	bad  bool // it is no strict JSON

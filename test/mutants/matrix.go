@@ -118,7 +118,7 @@ func (m *table) couldNotice(mutants ...*mutant) []string {
 	return pkgs
 }
 
-// fromOutside says whether the tests of a package may start the program.
+// fromOutside reports whether the tests of a package may start the program.
 func fromOutside(pkg string) bool {
 	return pkg != "./test/mutants" && (strings.HasPrefix(pkg, "./test/") || strings.HasPrefix(pkg, "./cmd/") || strings.HasPrefix(pkg, "./scripts/"))
 }

@@ -22,7 +22,7 @@ var sequences = [][][2]byte{
 
 var tail = [2]byte{0x80, 0xBF}
 
-// checkUTF8 wants all of the text to be such sequences.
+// checkUTF8 requires all of the text to be such sequences.
 func checkUTF8(text []byte) error {
 	for i := 0; i < len(text); {
 		n := sequenceAt(text[i:])
@@ -56,9 +56,9 @@ func power(base, exponent int64) *big.Int {
 	return new(big.Int).Exp(big.NewInt(base), big.NewInt(exponent), nil)
 }
 
-// Finite says whether a number (section 6) is finite as a float64. It compares
-// digits: the number is 0.d1d2d3... x 10^e with d1 not zero, the limit is
-// written likewise, and the greater exponent or else the greater digits win.
+// Finite reports whether a number (section 6) is finite as a float64. It compares digits: the
+// number is 0.d1d2d3... x 10^e with d1 not zero, the limit is written likewise, and the greater
+// exponent or else the greater digits win.
 func Finite(number string) bool {
 	mantissa, exponentText, _ := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")

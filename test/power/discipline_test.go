@@ -97,17 +97,17 @@ func (d discipline) withoutLock(all []effect) (rest []effect) {
 
 func within(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
 
-// kept tells whether a path is in the state directory, and somebody counts on it: what
-// a snapshot has yet to put in its place is swept away by the next one.
+// kept reports whether a path is in the state directory, and is relied on: a file that a snapshot
+// has not yet put in its place is removed by the next one.
 func (d *discipline) kept(path string) bool {
 	return within(path, d.state) && !within(path, filepath.Join(d.state, "snapshots", "incoming"))
 }
 
-// staged tells whether a path is within the staging directory.
+// staged reports whether a path is within the staging directory.
 func (d *discipline) staged(path string) bool { return d.stage != "" && within(path, d.stage) }
 
-// outside tells whether a path is beneath the root and neither the staging
-// directory nor within it.
+// outside reports whether a path is beneath the root and neither the staging directory nor within
+// it.
 func (d *discipline) outside(path string) bool {
 	return within(path, d.root) && path != d.stage && !d.staged(path)
 }
@@ -195,7 +195,7 @@ func (d *discipline) beforeForget(e effect) {
 	}
 }
 
-// journal tells whether a path is a record, whole or not.
+// journal reports whether a path is a record, whole or not.
 func (d *discipline) journal(path string) bool {
 	return d.record(strings.TrimSuffix(path, newSuffix)) != ""
 }

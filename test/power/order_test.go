@@ -41,7 +41,7 @@ const beforeTimes = "a directory is synced again when an undo has given it its t
 
 const beforeNext = "a directory is made durable when it is made, and again with the first name in it"
 
-const maybeNamed = "an audit log that is empty may have been made by somebody who did not come to sync its name"
+const maybeNamed = "an empty audit log may have been made by a process that had no time to sync its name"
 
 const maybeSafe = "a recovery that finds everything placed cannot know that COMMITTED was durable by then"
 

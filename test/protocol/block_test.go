@@ -36,7 +36,7 @@ var members = []struct {
 	{"approval.required_items", 6},
 }
 
-// maybeUnknown are the members that are null where nobody has declared them (TestUnknown).
+// maybeUnknown are the members that are null if they are not declared (TestUnknown).
 var maybeUnknown = []string{"privacy_review.restricted_context_present", "identity_review.same_agent_candidate", "identity_review.identity_layer_present"}
 
 // blockChecks are those of section 13.

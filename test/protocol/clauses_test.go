@@ -105,8 +105,8 @@ type commitStage struct {
 	outcome   outcome
 }
 
-// scopes are those of section 5, in its order, with a directory of the full
-// candidate for each. project_state is what nobody declares.
+// scopes are those of section 5, in its order, with a directory of the full candidate for each.
+// project_state is undeclared.
 var scopes = []struct{ name, dir string }{
 	{"project_state", "state"},
 	{"same_agent_identity_layer", "identity"},

@@ -66,7 +66,7 @@ func asked(c conflict) string {
 	return c.Decision
 }
 
-// everyConflict wants each type of conflict to have something.
+// everyConflict requires each type of conflict to occur.
 func everyConflict(of func(conflict) string) check {
 	return func(t *testing.T, s *stage) {
 		for _, kind := range conflictTypes {

@@ -8,7 +8,7 @@
 // savepoints there are, and that no sequence of commands brings anything into a
 // restore root that was not approved for it (TestModel).
 //
-// It judges from outside, with real input: candidates that seal makes, and forged
-// ones where seal refuses to. It uses no package of the program, and trusts its
-// JSON no further than that it is compared with what is on the disk.
+// It judges from outside, with real input: candidates that seal makes, and forged ones where seal
+// rejects the input. It uses no package of the program, and trusts its JSON no further than that
+// it is compared with what is on the disk.
 package protocol

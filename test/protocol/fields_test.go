@@ -34,7 +34,7 @@ func fieldChecks() map[string]check {
 	return all
 }
 
-// field wants a field of section 8.1 to have this value; "": the id.
+// field requires a field of section 8.1 to have this value; "": the id.
 func field(t *testing.T, s shown, name, want string) {
 	t.Helper()
 	if want == "" {

@@ -323,7 +323,7 @@ func (b *block) item(t testing.TB, path string) item {
 	return item{}
 }
 
-// has says whether a list has an item at a path.
+// has reports whether a list has an item at a path.
 func has(items []item, path string) bool {
 	return slices.ContainsFunc(items, func(i item) bool { return i.Path == path })
 }

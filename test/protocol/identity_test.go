@@ -73,7 +73,7 @@ func TestIdentityBinds(t *testing.T) {
 		"a link in place of a target":  func(w *fixture) { relink(t, w.root+"/state/taken.txt") },
 		"one that is trusted, too":     func(w *fixture) { w.pin(t, 2) },
 		"one that is revoked":          func(w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) },
-		"nobody is trusted":            func(w *fixture) { w.Must(t, "trust", "remove", validator(1)) },
+		"no validator is trusted":      func(w *fixture) { w.Must(t, "trust", "remove", validator(1)) },
 		"a name that is restricted":    func(w *fixture) { restrict(t, w, "nothing.here") },
 		"a target that is there now":   func(w *fixture) { put(t, w.root+"/state/a.txt", "alpha\n") },
 		"a target with the same bytes": func(w *fixture) { put(t, w.root+"/state/taken.txt", "beta\n") },
@@ -110,9 +110,9 @@ func restrict(t *testing.T, w *fixture, pattern string) {
 	harness.Must(t, os.WriteFile(filepath.Join(w.State, "restricted.d/mine"), []byte(pattern+"\n"), 0o600))
 }
 
-// TestIdentityStays: the same inputs on another machine and another day: another
-// copy of the project elsewhere, another state directory, the restore root made
-// again. And the order of what is asked is of no account.
+// TestIdentityStays: the same inputs on another machine and another day: another copy of the
+// project elsewhere, another state directory, the restore root made again. The order of the
+// arguments does not matter.
 func TestIdentityStays(t *testing.T) {
 	top := filepath.Join(t.TempDir(), "top")
 	w := newBound(t, top, bound())
@@ -126,7 +126,7 @@ func TestIdentityStays(t *testing.T) {
 	harness.Must(t, os.RemoveAll(filepath.Join(top, "project")))
 	harness.Must(t, os.Rename(w.root, w.root+" of yesterday"))
 	harness.Must(t, os.Mkdir(w.root, 0o755))
-	put(t, w.root+"/beside/else.txt", "NOT yours\n") // it is in nobody's way: what is in it is not shown
+	put(t, w.root+"/beside/else.txt", "NOT yours\n") // it does not disturb: what is in it is not shown
 	put(t, w.root+"/state/taken.txt", "not yours\n")
 	later := day.Add(400 * 24 * time.Hour)
 	for _, dir := range []string{w.root, w.root + "/state", w.Dir, w.runs[0]} {

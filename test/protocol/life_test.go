@@ -53,9 +53,9 @@ func TestStale(t *testing.T) {
 		"a target":              {func(t *testing.T, w *fixture) { put(t, w.root+"/a", "a\n") }, 4, "APPROVAL_STALE"},
 		"the mode of the root":  {func(t *testing.T, w *fixture) { harness.Must(t, os.Chmod(w.root, 0o700)) }, 4, "APPROVAL_STALE"},
 		"the root is another":   {func(t *testing.T, w *fixture) { another(t, w) }, 4, "APPROVAL_STALE"},
-		"trust in somebody":     {func(t *testing.T, w *fixture) { w.pin(t, 2) }, 4, "APPROVAL_STALE"},
-		"trust in nobody":       {func(t *testing.T, w *fixture) { w.Must(t, "trust", "remove", validator(1)) }, 4, "APPROVAL_STALE"},
-		"somebody is revoked":   {func(t *testing.T, w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) }, 4, "APPROVAL_STALE"},
+		"a pin is added":        {func(t *testing.T, w *fixture) { w.pin(t, 2) }, 4, "APPROVAL_STALE"},
+		"the pin is removed":    {func(t *testing.T, w *fixture) { w.Must(t, "trust", "remove", validator(1)) }, 4, "APPROVAL_STALE"},
+		"another is revoked":    {func(t *testing.T, w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(2)) }, 4, "APPROVAL_STALE"},
 		"the signer is revoked": {func(t *testing.T, w *fixture) { w.Must(t, "trust", "revoke", "--reason", "a leaked key", validator(1)) }, 5, "VALIDATOR_REVOKED"},
 		"restricted names":      {func(t *testing.T, w *fixture) { restrict(t, w, "b") }, 4, "APPROVAL_STALE"},
 		"the active savepoint":  {anotherSavepoint, 4, "APPROVAL_STALE"},
@@ -72,7 +72,7 @@ func TestStale(t *testing.T) {
 			again := w.preview(t)
 			want := 0
 			if len(again.Quarantine) > 0 {
-				want = 5 // an identity layer of somebody who is not known any more
+				want = 5 // an identity layer of an agent that is no longer known
 			}
 			if r := w.commit(t, again.ID, again.Approval.Statement); r.Status != want {
 				t.Errorf("shown again: %v", r)
@@ -201,7 +201,7 @@ func TestVoidAfterRecover(t *testing.T) {
 			case "recover":
 				w.Must(t, "recover", w.root)
 			case "preview":
-				w.preview(t, "--agent", "somebody")
+				w.preview(t, "--agent", "another")
 			}
 			if by == "commit" {
 				if r := w.commit(t, other.ID, exactly); r.Status != 4 || r.Answer.Code != "APPROVAL_STALE" || len(w.files(t)) > 0 {

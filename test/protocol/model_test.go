@@ -63,7 +63,7 @@ type hostModel struct {
 	pinned     map[byte]bool
 	revoked    map[byte]bool
 	held       map[string]bool // by source
-	distrusts  bool            // somebody was pinned or revoked here
+	distrusts  bool            // a validator was pinned or revoked here
 	attempts   [2]int          // by root
 	savepoints [2]int
 }
@@ -200,7 +200,7 @@ func (m *model) wants(r harness.Reply, why string, allowed ...int) {
 	}
 }
 
-// unchanged wants both roots to be as they were.
+// unchanged requires both roots to be as they were.
 func (m *model) unchanged(r harness.Reply) {
 	m.t.Helper()
 	for n, root := range m.roots {

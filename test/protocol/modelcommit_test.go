@@ -61,8 +61,7 @@ func english(words []string) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// rejected says whether a conflict about the whole candidate was rejected before
-// the preview.
+// rejected reports whether a conflict about the whole candidate was rejected before the preview.
 func (p *previewModel) rejected() bool {
 	return slices.ContainsFunc(p.Conflicts, func(c conflict) bool { return c.Decision == "rejected" && len(c.Items) == 0 })
 }
@@ -201,7 +200,7 @@ func (m *model) vague(p *previewModel, r harness.Reply) {
 	}
 }
 
-// killed remembers what was under way.
+// killed remembers what was running.
 func (m *model) killed(p *previewModel, s said, before harness.Tree, status int) {
 	root := m.roots[p.root]
 	root.unsure++
@@ -262,7 +261,7 @@ func (m *model) approved(p *previewModel, wanted []item, before, after harness.T
 	}
 }
 
-// counted wants the savepoints to be as many as the commits.
+// counted requires as many savepoints as commits.
 func (m *model) counted(host, root int) {
 	m.t.Helper()
 	w := &fixture{Project: &harness.Project{Dir: m.w.Dir, State: m.hosts[host].state}, root: m.roots[root].path}
@@ -271,9 +270,9 @@ func (m *model) counted(host, root int) {
 	}
 }
 
-// afterKill plays the first command after a kill: perhaps one with the other
-// state directory, which does not know what was under way, and then one that ends
-// it: all of it is there, or nothing.
+// afterKill plays the first command after a kill: perhaps one with the other state directory,
+// which does not know what was running, and then one that ends it: all of it is there, or
+// nothing.
 func (m *model) afterKill(root *rootModel) {
 	k := root.pending
 	n := slices.Index(m.roots[:], root)

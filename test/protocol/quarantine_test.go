@@ -153,7 +153,7 @@ func contradiction(t *testing.T, _ *stage) {
 			holds(t, w.forge(t, "run-1", f), "machine_readable_contradiction")
 		})
 	}
-	// Where nobody knows what is protected nothing is proposed, also after a release.
+	// Where it is unknown what is protected, nothing is proposed, also after a release.
 	for name, scopes := range map[string]any{
 		"no scope of the law": map[string]any{"a": "everything"}, "a scope that is no text": map[string]any{"a": 1}, "scopes that are a list": []any{"decisions"},
 	} {
@@ -166,7 +166,7 @@ func contradiction(t *testing.T, _ *stage) {
 		w.Must(t, "quarantine", "release", s.Source, "--reason", "looked at it")
 		w.refused(t, s.ID, exactly, 4, "APPROVAL_UNFIT")
 	}
-	// Constraints of another form may declare what nobody can read (D22).
+	// Constraints of another form may declare rules that cannot be read.
 	s := newFixture(t).pin(t, 1).forge(t, "run-1", forgery{files: harness.Files{"a": "a\n"}, constraints: []any{}}).show(t)
 	if !slices.Equal(s.rules(), []string{"machine_readable_contradiction"}) || len(s.Proposed) != 0 {
 		t.Errorf("constraints that are a list: %q, proposed %+v", s.rules(), s.Proposed)

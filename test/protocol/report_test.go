@@ -203,7 +203,7 @@ func scopeRow(t *testing.T, s *stage, name string) {
 			continue
 		}
 		if name == "project_state" && c.detected == "no" {
-			continue // it is what nobody declares
+			continue // it is undeclared
 		}
 		if row := rows[at]; row[1] != c.detected || !slices.Contains(c.allowed, row[2]) {
 			t.Errorf("want %s, and one of %q: %q", c.detected, c.allowed, row)
@@ -244,8 +244,8 @@ func listsConflicts(t *testing.T, s *stage) {
 	}
 }
 
-// review is a line of section 8.7, for the same agent, another one, and nobody,
-// and where the same agent asks for it.
+// review is a line of section 8.7, for the same agent, another one, and none, and where the same
+// agent asks for it.
 func review(line, wide, foreign, plain, alone string) check {
 	return func(t *testing.T, s *stage) {
 		for name, c := range map[string]struct{ text, want string }{

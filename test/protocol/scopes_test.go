@@ -97,8 +97,7 @@ func mayRestore(t *testing.T, _ *stage) {
 	}
 }
 
-// Role definitions, rules and claims lie in the scopes that nobody restores
-// without naming them.
+// Role definitions, rules and claims lie in the scopes that are only restored if they are named.
 func notUnasked(t *testing.T, s *stage) {
 	b := s.full.preview(t, "--agent", "builder")
 	for _, path := range []string{"identity/1.txt", "operator/1.txt", "truth/1.txt", "limits/1.txt", "assumed/1.txt"} {

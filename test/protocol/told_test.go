@@ -96,7 +96,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// TestUnknown: what nobody has declared is unknown, and in section 13 null, and never no.
+// TestUnknown: an undeclared value is unknown, in section 13 null, and never no.
 func TestUnknown(t *testing.T) {
 	s := newFixture(t).seal(t, "run-1", harness.Files{"a": "a\n"}).show(t)
 	for _, member := range []string{"identity_review.same_agent_candidate", "identity_review.identity_layer_present", "privacy_review.restricted_context_present"} {

@@ -33,12 +33,11 @@ func cloneOf(t *testing.T) string {
 	return clone
 }
 
-// empty is the environment of somebody who has just come: a path, and a home with
-// nothing in it. Three variables are not empty: what Go has downloaded and compiled
-// is taken from where it is, because it would be downloaded again at every run of
-// this test, and compiled for minutes; and modules come from where they may. The home
-// has one file, so that Go keeps no records there: in a new home it starts a process
-// for them that would outlive the test.
+// empty is the environment of a new user: a path, and a home with nothing in it. Three variables
+// are not empty: what Go has downloaded and compiled is taken from where it is, because it would
+// be downloaded again at every run of this test, and compiled for minutes; and modules come from
+// where they may. The home has one file, so that Go keeps no records there: in a new home it
+// starts a process for them that would outlive the test.
 func empty(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()

@@ -65,9 +65,8 @@ func (r released) debianPackage(t *testing.T) {
 	}
 }
 
-// entry is what a line of the contents of the package may be: everything belongs to
-// root, nobody else can write it, only the program can be run, and all of it is as
-// old as the commit.
+// entry is what a line of the contents of the package may be: everything belongs to root, no
+// other user can write it, only the program can be run, and all of it is as old as the commit.
 var entry = regexp.MustCompile(`^(drwxr-xr-x root/root +0 2026-02-03 04:05 \./(usr/.*/|usr/)?` +
 	`|-rw-r--r-- root/root +\d+ 2026-02-03 04:05 \./usr/(share|lib)/\S+` +
 	`|-rwxr-xr-x root/root +\d+ 2026-02-03 04:05 \./usr/bin/spectrum` +

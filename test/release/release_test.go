@@ -73,7 +73,7 @@ func build(t *testing.T, dir, command string, env ...string) string {
 	return filepath.Join(dir, "bin", "release")
 }
 
-// compare wants two directories to have the same files.
+// compare requires two directories to have the same files.
 func compare(t *testing.T, first, second string) {
 	t.Helper()
 	names := namesIn(t, first)

@@ -58,9 +58,9 @@ func swapFound(name, with string, find func(*attempt) string) attack {
 	}
 }
 
-// follow undoes an exchange whose path was looked up in staging, and that the
-// kernel made only when the subtree had moved to its place: nobody could tell it
-// from an attack on a target. One that was made before the move stays.
+// follow undoes an exchange whose path was looked up in staging, and that the kernel made only
+// when the subtree had moved to its place: it cannot be told from an attack on a target. One that
+// was made before the move stays.
 func (a *attempt) follow(theirs string) {
 	stage, name, _ := strings.Cut(strings.TrimPrefix(a.found, a.Root+"/"), "/")
 	name, ok := strings.CutPrefix(name, "new/") // where what comes is staged at its own path

@@ -136,7 +136,7 @@ func (a *attempt) staging() string {
 	return ""
 }
 
-// isStaging tells whether a path is in the staging directory of a commit.
+// isStaging reports whether a path is in the staging directory of a commit.
 func isStaging(path string) bool {
 	return strings.HasPrefix(path, ".spectrum06_staging_") && !strings.HasPrefix(path, harness.ForeignStaging)
 }

@@ -14,9 +14,8 @@ import (
 // lastSource is a source of the last run of the chain.
 const lastSource = "third/deep/c"
 
-// TestChainLateFailure lets the last run of a chain fail, in every window:
-// its source changes, or somebody makes its directory. The runs before it go
-// too, and the chain manifest.
+// TestChainLateFailure lets the last run of a chain fail, in every window: its source changes, or
+// another process makes its directory. The runs before it go too, and the chain manifest.
 func TestChainLateFailure(t *testing.T) {
 	for name, act := range map[string]func(*attempt) bool{
 		"source changes": func(a *attempt) bool {

@@ -10,9 +10,9 @@ import (
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-// TestCleaner lets a cleaner of temporary files remove the staging directory
-// before each call of a commit. Without the journal nobody can help any longer:
-// the commit itself ends with success or reaches the state before.
+// TestCleaner lets a cleaner of temporary files remove the staging directory before each call of
+// a commit. Without the journal no recovery is possible: the commit itself ends with success or
+// reaches the state before.
 func TestCleaner(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {outputs()}, "chain": outputChain()} {
 		t.Run(name, func(t *testing.T) {

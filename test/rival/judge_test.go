@@ -71,8 +71,8 @@ func (a *attempt) hasOutputs(is harness.Tree) bool {
 	return false
 }
 
-// recoverCleanly wants nothing to be left to do after a commit that ended. What
-// was swapped with the staging directory may look like one that halted.
+// recoverCleanly requires nothing to be left to do after a commit that ended. What was swapped
+// with the staging directory may look like one that halted.
 func (a *attempt) recoverCleanly(t *testing.T, attack attack) {
 	t.Helper()
 	was := a.seen(t, attack)
@@ -85,9 +85,8 @@ func (a *attempt) recoverCleanly(t *testing.T, attack attack) {
 	}
 }
 
-// endHalt lets recover end what the commit could not undo; and where it cannot
-// either, somebody acknowledges. A root whose journal was taken may look as if
-// nothing had begun.
+// endHalt lets recover end what the commit could not undo; and where it cannot either, the
+// attempt is acknowledged. A root whose journal was taken may look as if nothing had begun.
 func (a *attempt) endHalt(t *testing.T, attack attack) {
 	t.Helper()
 	if err := a.Halted(t); err != nil && !attack.takes {
@@ -110,7 +109,7 @@ func (a *attempt) endHalt(t *testing.T, attack attack) {
 	a.wantKnown(t, attack)
 }
 
-// wantEither wants the root to be as before or to have everything in place.
+// wantEither requires the root to be as before or to have everything in place.
 func (a *attempt) wantEither(t *testing.T, attack attack) {
 	t.Helper()
 	is := a.seen(t, attack)
@@ -120,9 +119,9 @@ func (a *attempt) wantEither(t *testing.T, attack attack) {
 	}
 }
 
-// wantKnown wants nothing in the root but what is not the commit's, outputs with
-// their bytes, and remains of staging. Who exchanges files in staging may have exchanged
-// them with one another, so that an output has the bytes of another file of the commit.
+// wantKnown requires that the root has nothing but foreign files, outputs with their bytes, and
+// remains of staging. An attacker that exchanges files in staging may have exchanged them with
+// one another, so that an output has the bytes of another file of the commit.
 func (a *attempt) wantKnown(t *testing.T, attack attack) {
 	t.Helper()
 	known := a.after(t)
@@ -139,8 +138,8 @@ func (a *attempt) wantKnown(t *testing.T, attack attack) {
 	}
 }
 
-// wantForeign wants everything that is not the commit's to be there, wherever
-// the attacker has put it, and nothing new outside.
+// wantForeign requires everything that is not the commit's to be there, wherever the attacker has
+// put it, and nothing new outside.
 func (a *attempt) wantForeign(t *testing.T, attack attack) {
 	t.Helper()
 	is := a.inventory(t)

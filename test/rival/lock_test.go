@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockHolder reads from the kernel who has the lock of a root, 0 if nobody.
+// lockHolder reads from the kernel which process has the lock of a root, 0 if none.
 func lockHolder(t *testing.T, dir string) int {
 	t.Helper()
 	var st unix.Stat_t
@@ -34,7 +34,7 @@ func lockHolder(t *testing.T, dir string) int {
 	return 0
 }
 
-// wantClosedOnExec wants no descriptor of the root, or of its lock, to be inherited by what
+// wantClosedOnExec requires that no descriptor of the root, or of its lock, is inherited by what
 // the process starts.
 func wantClosedOnExec(t *testing.T, pid int, root string) {
 	t.Helper()

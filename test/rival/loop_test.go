@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLoop runs every attack beside the free running program, at moments that
-// nobody chose.
+// TestLoop runs every attack beside the free running program, at arbitrary moments.
 func TestLoop(t *testing.T) {
 	for _, attack := range sample.Pick(t, 4, attacks()) {
 		t.Run(attack.name, func(t *testing.T) {

@@ -35,5 +35,5 @@ func wantEnd(t *testing.T, r harness.Reply) harness.Reply {
 	return r
 }
 
-// refused tells whether a commit says that the root is as it was.
+// refused reports whether a commit says that the root is as it was.
 func refused(r harness.Reply) bool { return r.Status == 1 || r.Status == 74 || r.Status == 4 }

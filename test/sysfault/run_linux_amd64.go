@@ -145,7 +145,7 @@ func (t *tracer) loop(pid int) error {
 			return nil
 		case ws.Stopped():
 			sig := t.stopped(pid, tid, ws)
-			// The thread may be gone already: somebody has killed it.
+			// The thread may be gone already: it was killed.
 			if t.held[tid] != nil {
 				_ = syscall.PtraceSyscall(tid, sig) // to the return of the call
 			} else {

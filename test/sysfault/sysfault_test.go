@@ -143,7 +143,7 @@ func TestKillComesBeforeTheCall(t *testing.T) {
 			status, fired = 0, 0
 		}
 		if got := entries(t, dir); fmt.Sprint(got) != fmt.Sprint(names) || r.Status != status || r.Fired != fired {
-			t.Errorf("killed before call %d: status %d, fired %d, %q stands there, want %q", i+1, r.Status, r.Fired, got, names)
+			t.Errorf("killed before call %d: status %d, fired %d, the file has %q, want %q", i+1, r.Status, r.Fired, got, names)
 		}
 	}
 	dir := t.TempDir()
@@ -158,7 +158,7 @@ func TestLies(t *testing.T) {
 	r := run(t, play("steps", Plan{N: 1, Onward: true, Lie: true, Match: beneath(dir)}), dir)
 	const said = "mkdir <nil>\nopen <nil>\nwrite 10 <nil>\nrename <nil>\n"
 	if got := entries(t, dir); string(r.Stdout) != said || fmt.Sprint(got) != "[f]" || r.Fired != 3 {
-		t.Errorf("fired %d, the program said %q, %q stands there", r.Fired, r.Stdout, got)
+		t.Errorf("fired %d, the program said %q, the file has %q", r.Fired, r.Stdout, got)
 	}
 	if info, err := os.Stat(dir + "/f"); err != nil || info.Size() != 0 {
 		t.Errorf("the file that was not written: %v, %v", info, err)
@@ -286,7 +286,7 @@ func TestOnly(t *testing.T) {
 	}
 	dir := t.TempDir()
 	if r := run(t, play("steps", Plan{N: 1, Onward: true, Errno: syscall.EIO, Only: []string{"renameat"}}), dir); r.Calls != 1 || fmt.Sprint(entries(t, dir)) != "[d f]" {
-		t.Errorf("%d calls, %q stands there", r.Calls, entries(t, dir))
+		t.Errorf("%d calls, the file has %q", r.Calls, entries(t, dir))
 	}
 }
 

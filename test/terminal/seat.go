@@ -140,8 +140,8 @@ func (s *Seat) Await(t testing.TB, texts ...string) {
 	}
 }
 
-// Hang closes the program's end here, and returns all that was written once nobody has that end
-// open any more.
+// Hang closes the program's end here, and returns all that was written once no process has that
+// end open any more.
 func (s *Seat) Hang(t testing.TB) string {
 	t.Helper()
 	if err := s.Program.Close(); err != nil && !errors.Is(err, fs.ErrClosed) {

@@ -1,5 +1,4 @@
-// Package terminal is a terminal of a test's own, and what somebody who sits at it
-// sees.
+// Package terminal is a terminal of a test's own, and what a person who sits at it sees.
 package terminal
 
 import (
@@ -51,8 +50,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Listen returns a function that closes the program's end here, and returns all that
-// was written when nobody has that end open any more.
+// Listen returns a function that closes the program's end here, and returns all that was written
+// when no process has that end open any more.
 func (t *Terminal) Listen() func() string {
 	var said bytes.Buffer
 	done := make(chan struct{})

@@ -104,8 +104,8 @@ func (ids identities) same(shown, printed string) error {
 	return nil
 }
 
-// fits remembers what was printed for an id, and says whether it is the same as
-// before. The beginning of an id fits the whole one.
+// fits remembers what was printed for an id, and reports whether it is the same as before. The
+// beginning of an id fits the whole one.
 func (ids identities) fits(shown, printed string) bool {
 	for known, other := range ids {
 		n := min(len(known), len(shown))

@@ -38,7 +38,7 @@ func TestCompareShown(t *testing.T) {
 	}
 }
 
-// TestOperatorOfOutput: whoever runs the tests is ada on a page.
+// TestOperatorOfOutput: the user who runs the tests is ada on a page.
 func TestOperatorOfOutput(t *testing.T) {
 	who, err := user.Current()
 	if err != nil {

@@ -75,9 +75,10 @@ type damaged struct {
 	damage
 }
 
-// TestDamagedState: whatever becomes of one file of the state directory, every way back does
-// all of its work, or none and names the file and what to do; no root is halted by it, and
-// one way is always left. What damages a snapshot or savepoint, recover and the doctor find.
+// TestDamagedState: whatever becomes of one file of the state directory, every undo operation
+// does all of its work, or none and names the file and what to do; no root is halted by it, and
+// one undo operation is always possible. recover and the doctor find what damages a snapshot or
+// savepoint.
 func TestDamagedState(t *testing.T) {
 	var sum harness.Tally
 	turns := turnsOf(damaging())
@@ -122,15 +123,15 @@ func (w *fixture) damage(t *testing.T, sum *harness.Tally, has func(n int) bool)
 				}
 			}
 			if done == 0 && d.path != "journal.key" {
-				t.Error("no way back is left")
+				t.Error("no undo operation is possible")
 			}
 			w.isFound(t, d)
 		})
 	}
 }
 
-// restorable are the trees of the snapshots of the whole root that somebody has taken, by
-// their ids: each is restored once.
+// restorable are the trees of the snapshots of the whole root that were taken by hand, by their
+// ids: each is restored once.
 func (w *fixture) restorable(t *testing.T) map[string]harness.Tree {
 	t.Helper()
 	pictures := map[string]harness.Tree{}
@@ -200,7 +201,7 @@ func (w *fixture) judge(t *testing.T, d damaged, r harness.Reply, args []string,
 			return errors.New("it does not refuse, naming the file and what to do")
 		}
 		if diff := harness.Diff(w.site.Before, is); diff != "" {
-			return fmt.Errorf("it refuses, and the root is another:\n%s", diff)
+			return fmt.Errorf("it fails, and the root has changed:\n%s", diff)
 		}
 		return nil
 	}

@@ -144,7 +144,7 @@ func (p *person) follows(answer, begins, id string) string {
 	return ""
 }
 
-// finds wants a command to find nothing wrong.
+// finds requires a command to find nothing wrong.
 func (p *person) finds(args ...string) {
 	p.t.Helper()
 	if r, _ := p.does(args...); r.Status != 0 {
@@ -204,9 +204,9 @@ func gather(path string, lines map[string]bool) error {
 	return nil
 }
 
-// TestDisasterNewestDamaged: the newest snapshot is damaged. The person asks for it, and is told
-// what is wrong and what helps. Where the content still stands in the root it is brought again,
-// and the restore works; else the way back is the one before.
+// TestDisasterNewestDamaged: the newest snapshot is damaged. The command that restores it reports
+// what is wrong and what helps. If the content is still in the root it is copied again, and the
+// restore works; otherwise the snapshot before it is restored.
 func TestDisasterNewestDamaged(t *testing.T) {
 	kind := &command{name: "newest damaged", stands: true, prepare: func(t testing.TB, w *fixture) {
 		w.clear(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// TestDiskFull fills the disk of the root, or that of the state directory, more or
-// less before each way back, a take, a prune and a repair.
+// TestDiskFull fills the disk of the root, or that of the state directory, more or less before
+// each undo operation, a take, a prune and a repair.
 func TestDiskFull(t *testing.T) {
 	type full struct {
 		command func() *command

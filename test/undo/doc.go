@@ -1,6 +1,6 @@
-// Package undo stops, fails, kills and cuts off the ways back: the rollback of a
-// commit, the restore of a snapshot (of part of a root; of a whole root, also of one that
-// is a mount point), and what they stand on, the taking and the pruning of snapshots.
+// Package undo stops, fails, kills and cuts off the undo operations: the rollback of a commit,
+// the restore of a snapshot (of part of a root; of a whole root, also of one that is a mount
+// point), and what they stand on, the taking and the pruning of snapshots.
 //
 // It is what packages crash, disk and power are for a commit, and uses the same
 // tools and the same judge: the real binary, enumerated trials, package harness. The

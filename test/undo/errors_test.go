@@ -19,8 +19,8 @@ import (
 // kinds is how many kinds of faults are tried at each call.
 func kinds() int { return sample.Of(1, 1, 3) }
 
-// TestErrors fails the calls of each way back, more often those that change anything
-// than those that only look, which are most of all.
+// TestErrors fails the calls of each undo operation, more often those that change anything than
+// those that only look, which are most of all.
 func TestErrors(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name+", changing", func(t *testing.T) {
@@ -162,8 +162,9 @@ func (w *fixture) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, 
 	return w.back(t, state, 1)
 }
 
-// TestErrorsInRecover kills a way back and fails a call of the recovery. It may fail, but then
-// nothing halts the root unless it is said to be halted, and the next recovery does all of it.
+// TestErrorsInRecover kills an undo operation and fails a call of the recovery. It may fail, but
+// then nothing halts the root unless it is said to be halted, and the next recovery does all of
+// it.
 func TestErrorsInRecover(t *testing.T) {
 	stride := sample.Of(401, 201, 5)
 	for _, way := range sample.Pick(t, 2, ways) {
@@ -221,14 +222,14 @@ func (w *fixture) failRecoveries(t *testing.T, sum *harness.Tally, n int) bool {
 	}
 }
 
-// began says whether a way back has begun in this trial.
+// began reports whether an undo operation has begun in this trial.
 func (w *fixture) began(t testing.TB) bool {
 	t.Helper()
 	return slices.ContainsFunc(w.auditLog(t)[w.log:], func(e entry) bool { return e.Kind == "rollback_begin" })
 }
 
-// moves matches what moves or removes the things that a way back is about, but not
-// its journal.
+// moves matches what moves or removes the files that an undo operation is about, but not its
+// journal.
 func (w *fixture) moves(c sysfault.Call) bool {
 	if c.Name != "renameat2" && c.Name != "unlinkat" {
 		return false
@@ -264,8 +265,8 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// stays checks that no command touches a halted root, that each says which tree stands there,
-// and that what it says of each name is so.
+// stays checks that no command touches a halted root, that each reports which tree is in place,
+// and that what it reports of each name is true.
 func (w *fixture) stays(t *testing.T, sum *harness.Tally, r harness.Reply) error {
 	t.Helper()
 	if r.Status != 3 {
@@ -339,7 +340,7 @@ func (w *fixture) isWhereItSays(t *testing.T) error {
 		if isThere && want.Inode == 0 { // on an overlay an empty directory is removed, and made again
 			continue
 		}
-		if _, err := os.Lstat(w.path(n.Path)); n.Stands == "neither" && err == nil { // nobody else was there
+		if _, err := os.Lstat(w.path(n.Path)); n.Stands == "neither" && err == nil { // no other process changed the root
 			return fmt.Errorf("%q: something is there", n.Path)
 		}
 		if n.Before == nil != !isThere {

@@ -11,7 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// A broken is a state directory in which something is damaged, and the way back that is tried.
+// A broken is a state directory in which something is damaged, and the undo operation that is
+// tried.
 type broken struct {
 	name     string
 	inflict  func(t *testing.T, u user, state, root string)
@@ -61,8 +62,8 @@ func breakages() []broken {
 // shellIn finds a command of the shell in a hint.
 var shellIn = regexp.MustCompile(`(chmod|chown|mv) [^;:,]*`)
 
-// TestHintsWork: whatever is damaged beside a way back, the rollback is done, or every command that
-// its hints name does what it says when it is typed.
+// TestHintsWork: whatever is damaged beside an undo operation, the rollback is done, or every
+// command that its hints name does what it says when it is typed.
 func TestHintsWork(t *testing.T) {
 	onEveryVolume(t, func(t *testing.T, u user, root string) {
 		dir := filepath.Dir(root)

@@ -38,7 +38,7 @@ func lived() *command {
 	}}
 }
 
-// A tampering is what somebody does who may write the state directory.
+// A tampering is a change by an attacker who may write the state directory.
 type tampering struct {
 	name  string
 	do    func(t testing.TB, w *fixture) error
@@ -121,9 +121,9 @@ func (w *fixture) forge(path string) (string, error) {
 	return to, errors.Join(err, os.Remove(path), os.WriteFile(to, forged, 0o400), w.own(to))
 }
 
-// TestHistory: whoever takes something away from the history, or puts something into it, is
-// found by audit verify, the doctor and recover, each with the next step; and the ways back
-// that verify work all the same. What the program itself has pruned is not missed.
+// TestHistory: an entry that is taken from the history, or put into it, is found by audit verify,
+// the doctor and recover, each with the next step; and the undo operations that verify work all
+// the same. What the program itself has pruned is not missed.
 func TestHistory(t *testing.T) {
 	w := borrow(t, lived())
 	for _, args := range [][]string{{"audit", "verify"}, {"recover", w.site.Root}} {
@@ -145,7 +145,7 @@ func TestHistory(t *testing.T) {
 			}
 			r := w.site.Project.Run(t, nil, "rollback", "--emergency", "--json", w.site.Root)
 			if is := r.Status == 0; is == c.lost {
-				t.Errorf("the way back: %v", r)
+				t.Errorf("the undo operation: %v", r)
 			}
 			if left, err := filepath.Glob(w.path(".spectrum06_*")); err != nil || len(left) > 0 {
 				t.Errorf("%q is left in the root: %v", left, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// TestInterrupt asks each way back to end before its calls: the root is as before, or
-// all of it is done, and the line says which. There is nothing to recover.
+// TestInterrupt asks each undo operation to end before its calls: the root is as before, or all
+// of it is done, and the line says which. There is nothing to recover.
 func TestInterrupt(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) {
@@ -82,8 +82,8 @@ func TestInterruptStore(t *testing.T) {
 	}
 }
 
-// clean checks that nothing half made is left, in the root, beside it or in the store,
-// before anybody has recovered anything.
+// clean checks that nothing half made is left, in the root, beside it or in the store, before any
+// recovery.
 func (w *fixture) clean(t testing.TB) error {
 	t.Helper()
 	if left := names(t, filepath.Join(w.site.Project.State, "snapshots", "incoming")); len(left) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// ways are the ways back.
+// ways are the undo operations.
 var ways = []func() *command{rollback, replaced, changed, emergency, whole, byName, part, some}
 
 // rehearse carries the command out in a fixture: it must do what it is to do.
@@ -32,14 +32,14 @@ func (w *fixture) rehearse(t testing.TB) {
 	}
 }
 
-// TestKill kills each way back before its calls, and then recovers.
+// TestKill kills each undo operation before its calls, and then recovers.
 func TestKill(t *testing.T) {
 	for _, way := range sample.Pick(t, 3, append([]func() *command{bound}, ways...)) {
 		t.Run(way().name, func(t *testing.T) { killEverywhere(t, way()) })
 	}
 }
 
-// TestKillChanged does the same with the way back of a change set whatever the seed.
+// TestKillChanged does the same with the rollback of a change set whatever the seed.
 func TestKillChanged(t *testing.T) { killEverywhere(t, changed()) }
 
 func killEverywhere(t *testing.T, a *command) {
@@ -125,7 +125,7 @@ func (w *fixture) back(t testing.TB, state harness.State, n int) error {
 	return nil
 }
 
-// TestKillTwice kills some ways back, and the recovery of each before its calls.
+// TestKillTwice kills some undo operations, and the recovery of each, before its calls.
 func TestKillTwice(t *testing.T) {
 	stride := sample.Of(211, 149, 5)
 	for _, way := range sample.Pick(t, 2, ways) {

@@ -130,11 +130,11 @@ func (w *fixture) lostOf(t *testing.T, s *liveService) (lost []string) {
 	return lost
 }
 
-// TestLiveFaults: beside the service a way back is killed before its calls, or they fail. The
-// recovery, beside it too, ends what was begun: what the service does not touch is all as
+// TestLiveFaults: beside the service an undo operation is killed before its calls, or they fail.
+// The recovery, beside it too, ends what was begun: what the service does not touch is all as
 // before or all as after, and nothing of what it wrote is lost. Where the service has made a
-// directory in the place of one that has to come back, the root is halted until a person
-// releases it; then the way back works, and nothing is lost either.
+// directory in the place of one that has to come back, the root is halted until a person releases
+// it; then the undo operation works, and nothing is lost either.
 func TestLiveFaults(t *testing.T) {
 	for _, way := range sample.Pick(t, 1, []func() *command{rollback, emergency, whole}) {
 		t.Run(way().name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func (w *fixture) faultBeside(t *testing.T, sum *harness.Tally, n int) bool {
 	return true
 }
 
-// apart is what the root is compared with the way back, as far as the service does not touch it.
+// apart compares the root with the one after the undo operation, except what the service touches.
 func (w *fixture) apart() (harness.State, error) {
 	is, err := harness.Take(w.site.Root)
 	if err != nil {

@@ -72,7 +72,7 @@ type history struct {
 	now       harness.Tree
 	commits   []deed // that can be undone, the oldest first
 	snaps     []state
-	last      *state // what the last way back can be taken back to; nil after anything else
+	last      *state // the state that a restore of the last undo snapshot brings back; nil after anything else
 	tally     map[string]int
 }
 
@@ -178,8 +178,8 @@ func (h *history) learn(rt *rapid.T, before harness.Tree, commits []deed) (came 
 	return came
 }
 
-// goes notes what a way back has made of the root: it has to be as before, or as after, and that
-// if it was not killed.
+// goes notes what an undo operation has made of the root: it has to be as before, or as after,
+// and that if it was not killed.
 func (h *history) goes(rt *rapid.T, after harness.Tree, commits []deed, mayDie bool, args ...string) {
 	before, had := h.now, slices.Clone(h.commits)
 	r, died := h.run(rt, mayDie, args...)
@@ -397,15 +397,15 @@ func (h *history) emergency(rt *rapid.T) {
 	}
 }
 
-// undo takes the last way back back: the root is as it was before it.
+// undo undoes the last undo operation: the root is as it was before it.
 func (h *history) undo(rt *rapid.T) {
 	if h.last != nil {
 		h.goes(rt, h.last.tree, h.last.commits, true, "snapshot", "restore", "--json", h.last.id)
-		h.count("undo of a way back")
+		h.count("undo of an undo operation")
 	}
 }
 
-// prune never removes the last way back.
+// prune never removes the snapshot from before the last undo operation.
 func (h *history) prune(rt *rapid.T) {
 	var gone struct{ Removed []string }
 	h.read(rt, &gone, "snapshot", "prune", "--json", "--keep-last", strconv.Itoa(rapid.IntRange(1, 3).Draw(rt, "keep")), h.root)

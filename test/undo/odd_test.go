@@ -91,7 +91,7 @@ func (u user) must(t *testing.T, into any, args ...string) harness.Reply {
 	return r
 }
 
-// inPart is must for a way back that has to leave what this user may not read.
+// inPart is must for an undo operation that has to leave files that this user may not read.
 func (u user) inPart(t *testing.T, into any, args ...string) harness.Reply {
 	t.Helper()
 	r := u.run(t, args...)
@@ -130,7 +130,7 @@ func deep(t *testing.T, u user, root, name string) string {
 	return first
 }
 
-// leftOf are the names that a way back has left as they were, and why.
+// leftOf are the names that an undo operation has left as they were, and why.
 type leftOf struct {
 	Target   string
 	Left     []struct{ Path, Why string }
@@ -148,8 +148,8 @@ func (l leftOf) paths() []string {
 	return all
 }
 
-// TestOddNames: what no snapshot can hold stops neither the taking of one nor a way back. It is
-// named, it stays as it is, and all the rest comes back.
+// TestOddNames: what no snapshot can hold stops neither the taking of one nor an undo operation.
+// It is named, it stays as it is, and all the rest comes back.
 func TestOddNames(t *testing.T) {
 	onEveryVolume(t, func(t *testing.T, u user, root string) {
 		at := func(name string) string { return filepath.Join(root, name) }

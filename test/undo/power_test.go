@@ -12,9 +12,9 @@ import (
 	"github.com/spectrumfs/spectrum/test/sysfault"
 )
 
-// TestPower takes the power before some calls of each way back, of a take, a prune and a
-// repair: root and state directory are on a disk that loses what was not synced. The file
-// systems take turns; a btrfs is built again from what its disk was sent.
+// TestPower takes the power before some calls of each undo operation, of a take, a prune and a
+// repair: root and state directory are on a disk that loses what was not synced. The file systems
+// take turns; a btrfs is built again from what its disk was sent.
 func TestPower(t *testing.T) {
 	type cut struct {
 		*command

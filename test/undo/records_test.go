@@ -164,9 +164,8 @@ func (w *fixture) keeps(t testing.TB) error {
 	return nil
 }
 
-// logged checks what the audit log says of a way back since the trial began: it has
-// one end, which is that of the state of the root, and names the snapshot from
-// before it.
+// logged checks what the audit log says of an undo operation since the trial began: it has one
+// end, which is that of the state of the root, and names the snapshot from before it.
 func (w *fixture) logged(t testing.TB, state harness.State) error {
 	t.Helper()
 	ends := map[string]entry{}
@@ -183,24 +182,24 @@ func (w *fixture) logged(t testing.TB, state harness.State) error {
 	for id, b := range began {
 		end, ok := ends[id]
 		if !ok {
-			return fmt.Errorf("way back %s has no end in the audit log", id)
+			return fmt.Errorf("undo operation %s has no end in the audit log", id)
 		}
 		if end.Rollback != b.Rollback || end.Snapshot == "" {
 			continue // it was taken back: micro or emergency
 		}
 		done++
 		if end.Snapshot != b.Snapshot || !slices.Equal(end.Affected, b.Affected) {
-			return fmt.Errorf("way back %s began as %+v and ended as %+v", id, b, end)
+			return fmt.Errorf("undo operation %s began as %+v and ended as %+v", id, b, end)
 		}
 	}
 	if want := int(state - harness.Before); w.command.after != nil && done != want {
-		return fmt.Errorf("as %v: the audit log has %d ways back that are complete", state, done)
+		return fmt.Errorf("as %v: the audit log has %d undo operations that are complete", state, done)
 	}
 	return nil
 }
 
-// lost says what nobody has any more: the content of a file that was there before
-// the trial, and is neither in the root nor in the store.
+// lost reports content that is lost: that of a file that was there before the trial, and is
+// neither in the root nor in the store.
 func (w *fixture) lost(t testing.TB) error {
 	t.Helper()
 	has := map[string]bool{}

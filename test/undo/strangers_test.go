@@ -14,8 +14,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// TestStrangers has somebody go on in the root after a way back was killed there:
-// their things stay, whatever becomes of the way back.
+// TestStrangers changes the root after an undo operation was killed there: these files stay,
+// whatever becomes of the undo operation.
 func TestStrangers(t *testing.T) {
 	for _, way := range sample.Pick(t, 2, ways) {
 		t.Run(way().name, func(t *testing.T) { strangersIn(t, way(), sample.Thin(t, 79, 13)) })
@@ -47,8 +47,8 @@ func strangersIn(t *testing.T, a *command, s sample.Stride) {
 	sum.Demand(t, "planted")
 }
 
-// free is a name that nobody has now, and that the way back is about, or one in a
-// directory that it is about; "" for none.
+// free is a name that is free now, and that the undo operation is about, or one in a directory
+// that it is about; "" for none.
 func (w *fixture) free(taken bool) string {
 	if !taken {
 		return w.freeIn("beside", "whole", "new")
@@ -95,7 +95,7 @@ func (w *fixture) found() (string, error) {
 	return at, err
 }
 
-// stranger recovers from a root in which somebody has this name.
+// stranger recovers from a root in which another process has made this name.
 func (w *fixture) stranger(t *testing.T, sum *harness.Tally, name string, n int) error {
 	t.Helper()
 	r := w.site.Recover(t, nil)
@@ -130,7 +130,7 @@ func (w *fixture) stranger(t *testing.T, sum *harness.Tally, name string, n int)
 	return w.acknowledged(t, sum, name)
 }
 
-// acknowledged releases a halted root in which somebody has something of this name. It stays, and
+// acknowledged releases a halted root in which another process has made this name. It stays, and
 // where the command, once more, is to displace it, the snapshot from before has it.
 func (w *fixture) acknowledged(t *testing.T, sum *harness.Tally, name string) error {
 	t.Helper()

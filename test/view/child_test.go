@@ -126,8 +126,7 @@ func (r *readers) hold() error {
 	return nil
 }
 
-// open opens a file so that each read asks for what it wants only; and, when it
-// is direct, asks the server in any case.
+// open opens a file without read-ahead; and, when it is direct, asks the server in any case.
 func (r *readers) open(name string, direct bool) (*os.File, error) {
 	flags := unix.O_RDONLY | unix.O_CLOEXEC
 	if direct {

@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// sizes are the files of a tree whose content follows from name and place, so
-// that whoever reads any part of it can tell whether that is right.
+// sizes are the files of a tree whose content follows from name and place, so that a reader of
+// any part of it can check that part.
 type sizes map[string]int64
 
 // content is what stands at [off, off+n) of a file.
@@ -101,7 +101,7 @@ func (e *expectation) judge(name string, off int64, n int, got []byte, err error
 	return fmt.Errorf("%s: %d bytes at %d have nothing wrong, but: %w", name, n, off, err)
 }
 
-// near says whether a tampered byte is in a unit of [from, to).
+// near reports whether a tampered byte is in a unit of [from, to).
 func (e *expectation) near(name string, from, to int64) bool {
 	for _, bad := range e.Bad[name] {
 		if from/unit <= bad/unit && bad/unit <= (to-1)/unit {

@@ -26,7 +26,7 @@ func endless(v *harness.View, files sizes, hold bool) orders {
 	return orders{View: v.Dir, Expect: expectation{Sizes: files}, Threads: readersAtOnce, Hold: hold}
 }
 
-// ends wants every reader to have ended with one of these errors.
+// ends requires every reader to have ended with one of these errors.
 func ends(t *testing.T, sum tally, readers int, allowed ...syscall.Errno) {
 	t.Helper()
 	n := 0
@@ -69,7 +69,7 @@ func TestKillWhileReading(t *testing.T) {
 	t.Logf("%d servers killed under %d readers each", kills, readersAtOnce)
 }
 
-// wantDead wants a mount point to be visibly dead, and refused to others.
+// wantDead requires a mount point to be visibly dead, and closed to others.
 func wantDead(t *testing.T, p *harness.Project, v *harness.View) {
 	t.Helper()
 	var st unix.Statfs_t
@@ -166,8 +166,8 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestStoppedUnderLoad stops a server in the middle of its work and kills the
-// readers. It goes on, or is killed too: nobody is left in either case.
+// TestStoppedUnderLoad stops a server in the middle of its work and kills the readers. It goes
+// on, or is killed too: no reader is left in either case.
 func TestStoppedUnderLoad(t *testing.T) {
 	files := large()
 	p := harness.New(t, files.files())

@@ -36,7 +36,7 @@ func readMixed(t *testing.T, m harness.Mounting, threads, reads int) {
 	v.End(t)
 }
 
-// readByte wants EIO for a tampered byte.
+// readByte requires EIO for a tampered byte.
 func readByte(t *testing.T, v *harness.View, name string, off int64) {
 	t.Helper()
 	f, err := (&readers{orders: orders{View: v.Dir}}).open(name, true)

@@ -87,9 +87,9 @@ func moveParent(path string, put func(moved, dir string) error) error {
 	return errors.Join(os.Rename(dir, moved), put(moved, dir))
 }
 
-// TestSources lets everything happen to the sources, while readers read. What
-// nobody had open is EIO, what was being read is right or EIO, the rest is
-// served; nothing hangs, and nothing but a regular file is ever opened.
+// TestSources makes every kind of change to the sources, while readers read. A file that was not
+// open reads as EIO, a file that was being read is right or EIO, the rest is served; nothing
+// hangs, and only regular files are ever opened.
 func TestSources(t *testing.T) {
 	for name, m := range map[string]harness.Mounting{
 		// Root may read what is unreadable, unless it gives that up.
@@ -138,7 +138,7 @@ func changeSources(t *testing.T, m harness.Mounting) {
 	v.End(t)
 }
 
-// wantCold reads what nobody had open, twice, to the end.
+// wantCold reads a file that was not open, twice, to the end.
 func wantCold(t *testing.T, v *harness.View) {
 	t.Helper()
 	wrong := make(chan string, 2*len(changes))
@@ -162,7 +162,7 @@ func wantCold(t *testing.T, v *harness.View) {
 	}
 }
 
-// cold says what is wrong with a read of the file that nobody had open.
+// cold returns what is wrong with a read of the file that was not open.
 func cold(v *harness.View, name string) string {
 	path := "cold/" + name + "/" + name
 	want := content(path, 0, 200_001)
@@ -176,7 +176,7 @@ func cold(v *harness.View, name string) string {
 	return ""
 }
 
-// checkLog wants each change to be reported, and no report twice.
+// checkLog requires each change to be reported, and no report twice.
 func checkLog(t *testing.T, v *harness.View) {
 	t.Helper()
 	for name, c := range changes {
@@ -193,7 +193,7 @@ func checkLog(t *testing.T, v *harness.View) {
 	}
 }
 
-// opens tells whether anybody opens a FIFO, a device or a socket.
+// opens reports whether a FIFO, a device or a socket is opened.
 type opens struct {
 	t  *testing.T
 	fd int

@@ -14,7 +14,7 @@ import (
 // The tools are run on a view as an operator would, and judged by what they say
 // of the same thing elsewhere.
 
-// gitEnv lets git work on any repository, with nobody's settings.
+// gitEnv lets git work on any repository, without any user's settings.
 var gitEnv = []string{
 	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_COUNT=1",
 	"GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",

@@ -16,9 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnmountUnderLoad ends a view under its readers, as Ctrl-C does: it goes
-// within its grace, and they see right bytes and then an error. Before that,
-// umount refuses and names who reads.
+// TestUnmountUnderLoad ends a view under its readers, as Ctrl-C does: it goes within its grace,
+// and they see right bytes and then an error. Before that, umount fails and names the readers.
 func TestUnmountUnderLoad(t *testing.T) {
 	t.Parallel() // most of it is waiting for the grace to pass
 	for name, m := range map[string]harness.Mounting{"plain": {}, "race": withRace(t)} {

@@ -23,7 +23,7 @@ func (c counting) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(c.data).ReadAt(p, off)
 }
 
-// one reads one byte and says whether the source was asked for it.
+// one reads one byte and reports whether it was read from the source.
 func one(t testing.TB, r *blockhash.Reader, reads *atomic.Int64, off int, want byte) (asked bool) {
 	t.Helper()
 	before := reads.Load()
@@ -61,8 +61,8 @@ func TestCacheOrder(t *testing.T) {
 	})
 }
 
-// TestCacheOfWholeBlocks: whoever reads whole blocks leaves nothing behind, and
-// takes nothing from the cache.
+// TestCacheOfWholeBlocks: a read of whole blocks leaves nothing in the cache, and takes nothing
+// from it.
 func TestCacheOfWholeBlocks(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		data, reads := random(4*k.block+10), new(atomic.Int64)

@@ -18,7 +18,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	content[2*blockhash.BlockSize] ^= 1 // somebody changes a byte of the third
+	content[2*blockhash.BlockSize] ^= 1 // a byte of the third block changes
 
 	r := blockhash.NewReader(bytes.NewReader(content), &table)
 	p := make([]byte, 4)

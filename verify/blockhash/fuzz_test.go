@@ -102,13 +102,13 @@ func (r *ranges) run() {
 	}
 }
 
-// bad says whether a block is not what was hashed.
+// bad reports whether a block differs from what was hashed.
 func (r *ranges) bad(block int) bool {
 	from, to := block*r.k.block, min((block+1)*r.k.block, len(r.whole))
 	return to > len(r.now) || !bytes.Equal(r.now[from:to], r.whole[from:to])
 }
 
-// mustFail says whether a range has a bad block that no cache can hold.
+// mustFail reports whether a range has a bad block that no cache can hold.
 func (r *ranges) mustFail(off, end int) bool {
 	for block := off / r.k.block; off < end && block*r.k.block < end; block++ {
 		if r.bad(block) && !r.kept[block] {
@@ -138,8 +138,8 @@ func (r *ranges) read(off, n int) {
 	}
 }
 
-// checkBytes wants each block's part of a buffer to be what was hashed, or not
-// touched at all if it was not counted.
+// checkBytes requires each block's part of a buffer to be what was hashed, or untouched if it was
+// not counted.
 func (r *ranges) checkBytes(p []byte, off, counted, end int, err error) {
 	r.t.Helper()
 	for at := off; at < off+len(p); {
@@ -158,7 +158,7 @@ func (r *ranges) checkBytes(p []byte, off, counted, end int, err error) {
 
 var canaries = buffer(blockhash.BlockSize)
 
-// checkMismatch wants the block to be bad, and nothing of it to be given.
+// checkMismatch requires the block to be bad, and none of it to be returned.
 func (r *ranges) checkMismatch(off int, p []byte, got int, e *blockhash.MismatchError) {
 	r.t.Helper()
 	begin := int(e.Block) * r.k.block

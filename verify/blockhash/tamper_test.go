@@ -48,7 +48,7 @@ func checkRead(t rapid.TB, r *blockhash.Reader, size int, data []byte, from, to,
 	}
 }
 
-// checkMismatch wants the error of the block that holds bad.
+// checkMismatch requires the error of the block that holds bad.
 func checkMismatch(t rapid.TB, err error, size int, data []byte, bad, off, got int) {
 	t.Helper()
 	begin := bad / size * size

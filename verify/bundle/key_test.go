@@ -161,7 +161,7 @@ func replaceIn(t *testing.T, path, old, new string) {
 	})
 }
 
-// TestSaveNeverReplaces: whatever stands there stays as it is.
+// TestSaveNeverReplaces: an existing file of any kind stays as it is.
 func TestSaveNeverReplaces(t *testing.T) {
 	key := keyOf(t, goldenSeed)
 	for name, make := range map[string]func(path string) error{
@@ -234,8 +234,8 @@ func TestPublicKeyIsDerived(t *testing.T) {
 	}
 }
 
-// TestWeakKeyIsNoKey: no seed leads to a public key of small order, as far as
-// anybody knows. One that had such a key is refused all the same.
+// TestWeakKeyIsNoKey: no seed is known that leads to a public key of small order. One that did
+// would be rejected all the same.
 func TestWeakKeyIsNoKey(t *testing.T) {
 	seed := fromHex(t, goldenSeed)
 	if _, err := bundle.CheckKey(ed25519.NewKeyFromSeed(seed)); err != nil {

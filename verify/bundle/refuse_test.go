@@ -320,7 +320,7 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// TestSealTooLarge: an artifact that nobody would read is not made.
+// TestSealTooLarge: an artifact that is too large for readers is not made.
 func TestSealTooLarge(t *testing.T) {
 	s := newSealing(t)
 	s.Write("good.txt", "good")

@@ -27,9 +27,8 @@ func seed(f *testing.F) {
 	f.Add([]byte(`{"b":{"\u0000":[1e5,-0]},"a\"":"\ud83d\udca1","A":{"z":0,"y":{"b":1,"a":2}}}`))
 }
 
-// FuzzStrictJSON holds the parser against three others: the plain one takes and
-// refuses exactly the same, and the two whose law is another take what they
-// should.
+// FuzzStrictJSON holds the parser against three others: the plain one accepts and rejects exactly
+// the same, and the two whose law is another take what they should.
 func FuzzStrictJSON(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -55,8 +54,7 @@ func FuzzStrictJSON(f *testing.F) {
 	})
 }
 
-// strictJSON is the verdict of jsontext, which refuses double names and bad
-// UTF-8 by default.
+// strictJSON is the verdict of jsontext, which rejects double names and bad UTF-8 by default.
 func strictJSON(data []byte) bool {
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
 	if _, err := dec.ReadValue(); err != nil {
@@ -66,8 +64,8 @@ func strictJSON(data []byte) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// tooMuch says whether well-formed JSON goes beyond what decision D6 takes:
-// depth, and numbers that are not finite.
+// tooMuch reports whether well-formed JSON exceeds the limits of this parser: depth, and numbers
+// that are not finite.
 func tooMuch(data []byte) bool {
 	dec := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true))
 	for {

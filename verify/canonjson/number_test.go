@@ -150,7 +150,7 @@ func digits(s string) (string, string) {
 	return s[:len(s)-len(rest)], rest
 }
 
-// isFinite says whether a number may be written at all: an integer always.
+// isFinite reports whether a number may be written at all: an integer always.
 func isFinite(s string) bool {
 	if !strings.ContainsAny(s, ".eE") {
 		return true

@@ -18,14 +18,14 @@ func slowCanonical(t testing.TB, data []byte) string {
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
-		t.Fatalf("encoding/json refuses %.200q: %v", data, err)
+		t.Fatalf("encoding/json rejects %.200q: %v", data, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		t.Fatalf("encoding/json finds more after the value of %.200q", data)
 	}
 	plain, err := plainjson.Parse(data)
 	if err != nil {
-		t.Fatalf("the plain parser refuses %.200q: %v", data, err)
+		t.Fatalf("the plain parser rejects %.200q: %v", data, err)
 	}
 	want := plainjson.Canonical(plain)
 	if got := plainjson.Canonical(v); got != want {

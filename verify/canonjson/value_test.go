@@ -41,7 +41,7 @@ func TestZeroValue(t *testing.T) {
 	}
 }
 
-// TestSealed: nobody but Parse can put text into a Value.
+// TestSealed: only Parse can put text into a Value.
 func TestSealed(t *testing.T) {
 	value := reflect.TypeFor[canonjson.Value]()
 	for i := range value.NumField() {

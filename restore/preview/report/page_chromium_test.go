@@ -60,8 +60,8 @@ func TestPageInChromium(t *testing.T) {
 	}
 }
 
-// checkWidth wants that the page itself does not scroll sideways, folded or
-// opened up, that nothing sticks out of it, and that no word in the head of a register is broken.
+// checkWidth requires that the page itself does not scroll sideways, folded or opened up, that
+// nothing sticks out of it, and that no word in the head of a register is broken.
 func checkWidth(t *testing.T, c *chromium, page []byte, width int) {
 	t.Helper()
 	for n, got := range c.measure(t, page, width) {
@@ -74,8 +74,8 @@ func checkWidth(t *testing.T, c *chromium, page []byte, width int) {
 	}
 }
 
-// checkLook wants two pictures that are not blank and differ as day and night,
-// with text at the top and nothing at the edges.
+// checkLook requires two pictures that are not blank and differ as day and night, with text at
+// the top and nothing at the edges.
 func checkLook(t *testing.T, light, dark image.Image) {
 	t.Helper()
 	if l, d := brightness(light), brightness(dark); l < 200 || d > 80 {
@@ -192,7 +192,7 @@ func (c *chromium) shot(t *testing.T, name string, page []byte, width int, schem
 	return cut
 }
 
-// keep keeps a page or a picture where somebody wants to look at it.
+// keep saves a page or a picture where a person can look at it.
 func keep(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if dir := os.Getenv("SPECTRUM_SCREENSHOTS"); dir != "" {
@@ -246,7 +246,7 @@ var measure = regexp.MustCompile(`M\|(\d+)\|(\d+)\|(\d+)\|([^|<]*)\|([^|<]*)\|`)
 
 var answered = regexp.MustCompile(`B\|((?:[^|]*\|)*)E`)
 
-// measure measures the page twice, and wants its buttons to work.
+// measure measures the page twice, and requires its buttons to work.
 func (c *chromium) measure(t *testing.T, page []byte, width int) [2]measured {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")

@@ -326,7 +326,7 @@ func TestPageManyDifferences(t *testing.T) {
 	}
 }
 
-// TestPageOtherTargets: what stands there and is no file is not read.
+// TestPageOtherTargets: a target that is not a regular file is not read.
 func TestPageOtherTargets(t *testing.T) {
 	for name, c := range map[string]struct {
 		put  func(path string) error

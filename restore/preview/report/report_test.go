@@ -101,8 +101,7 @@ func cells(shown string) string {
 // escaped is a character that Markdown takes for itself.
 var escaped = regexp.MustCompile(`\\[!-/:-@\[-\x60{-~]`)
 
-// checkShown wants nothing but what can be seen, and in the cells nothing that
-// is markup.
+// checkShown requires that all text is visible, and that the cells have no markup.
 func checkShown(t *testing.T, name, shown string) {
 	t.Helper()
 	for _, r := range shown {
@@ -292,7 +291,7 @@ func TestRunsByItself(t *testing.T) {
 	}
 }
 
-// TestNewlyExecutable: of a file that is there, the report says whether it would become
+// TestNewlyExecutable: of an existing file, the report shows whether it would become
 // executable.
 func TestNewlyExecutable(t *testing.T) {
 	s := bareScene(t)

@@ -5,7 +5,7 @@ package report
 // replaces nothing: nothing stands at the names that it creates.
 var undoing = []string{
 	"Rollback is supported. After the commit, \"spectrum rollback COMMIT_ID\" removes only what the commit created, all or nothing; the commit prints its ID. \"spectrum rollback --dry-run COMMIT_ID\" lists that first.",
-	"Before the commit writes anything, a snapshot is taken of the names that it creates. Nothing stands there, so the snapshot holds no content. If it cannot be taken, nothing is committed.",
+	"Before the commit writes anything, a snapshot is taken of the names that it creates. They do not exist yet, so the snapshot holds no content. If it cannot be taken, nothing is committed.",
 	"What is edited after the commit is saved in a snapshot of its own before a rollback removes it.",
 	"The snapshot before the commit is kept as long as the commit can be undone or brought back; \"spectrum snapshot prune\" does not remove it.",
 }

@@ -97,7 +97,7 @@ func artifactsAccepted() []suite.Case {
 		good("task-spec-empty", "SPECTRUM-04, TASK_SPEC.json", "TASK_SPEC.json is {}: only its bytes count.", does(fault{signed: func(r *run) { r.Run[forge.TaskSpec] = []byte("{}") }})),
 		good("status-fields", "SPECTRUM-04, STATUS.json", "STATUS.json has more fields: the whole object goes into the root.", does(edits(forge.Status, set("note", forge.Fields{"b": []any{}, "a": nil})))),
 		good("hashes-fields", "SPECTRUM-04, OUTPUT_HASHES.json", "OUTPUT_HASHES.json has more fields, which do not go into the root.", does(edits(forge.OutputHashes, set("note", 7)))),
-		good("small-order-key", "D19", "The public key is of small order, so that a signature fits which everybody can write. This law takes it; trust is a matter of the layer above.", does(fault{raw: smallOrder})),
+		good("small-order-key", "D19", "The public key is of small order, so that a signature can be made without a private key. This law takes it; trust is a matter of the layer above.", does(fault{raw: smallOrder})),
 	}
 	for _, v := range []string{"1.0.1", "1.1.0"} {
 		cases = append(cases, good("validator-semver-"+v, "SPECTRUM-02 section 2.2", "validator_semver "+v+" is in the known set (1.0.0, 1.0.1, 1.1.0).", does(edits(forge.OutputHashes, set("validator_semver", v)))))

@@ -66,8 +66,8 @@ func (p place) compare(q place) int {
 		strings.Compare(p.path, q.path), cmp.Compare(p.sub, q.sub))
 }
 
-// open says whether the law does not decide which of two places comes first,
-// the first of which begins first.
+// open reports whether the law leaves open which of two places comes first, the first of which
+// begins first.
 func open(p, q place) bool {
 	if p.step != q.step || p.run != q.run {
 		return false
@@ -108,7 +108,7 @@ func (d *draft) verdicts(l law) []verdict {
 	return all
 }
 
-// decided says whether the law says which verdict comes first.
+// decided reports whether the law says which verdict comes first.
 func (d *draft) decided(l law) bool {
 	all := d.verdicts(l)
 	for i := 1; i < len(all); i++ {
@@ -119,7 +119,7 @@ func (d *draft) decided(l law) bool {
 	return true
 }
 
-// clash says whether two faults cannot hold in the same run.
+// clash reports whether two faults cannot hold in the same run.
 func clash(a, b fault) bool {
 	for _, x := range a.touches {
 		for _, y := range b.touches {
@@ -131,7 +131,7 @@ func clash(a, b fault) bool {
 	return spoils(a, b) || spoils(b, a)
 }
 
-// spoils says whether one fault takes away what another needs.
+// spoils reports whether one fault takes away what another needs.
 func spoils(a, b fault) bool {
 	for _, x := range a.touches {
 		for _, need := range b.needs {
@@ -143,7 +143,7 @@ func spoils(a, b fault) bool {
 	return false
 }
 
-// within says whether x is a part of y.
+// within reports whether x is a part of y.
 func within(x, y string) bool { return strings.HasPrefix(x, y+":") }
 
 // result is the JSON of a verdict, or of acceptance.

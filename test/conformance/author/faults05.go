@@ -67,8 +67,8 @@ func artifactLaws(name string, v verdict, how string) map[law]verdict {
 	return laws
 }
 
-// malformed is an artifact that D6 refuses. change makes it of the good one, so
-// that a reader who is less strict finds nothing wrong.
+// malformed is an artifact that the strict parser rejects. change makes it from the good one, so
+// that a less strict reader finds nothing wrong.
 func malformed(name, how, says string, change func(good []byte) suite.Entry) fault {
 	f := fault{
 		name:    fmt.Sprintf("malformed-%s-%s", slug(name), how),

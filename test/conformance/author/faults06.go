@@ -7,7 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/forge"
 )
 
-// onlyRestore is a fault that nobody but a restore minds.
+// onlyRestore is a fault that only a restore rejects.
 func onlyRestore(name, says string, touches []string, v verdict, tree func(*draft, *run)) fault {
 	return fault{name: name, says: says, touches: touches, laws: map[law]verdict{restore: v}, tree: tree}
 }

@@ -114,8 +114,8 @@ func bothClauses(v, w verdict) string {
 	return v.clause + "; " + w.clause
 }
 
-// tellsRestore says whether a restore has a code of its own for one of the
-// faults (D2). Otherwise it says no more than that SPECTRUM-05 rejects.
+// tellsRestore reports whether a restore has a code of its own for one of the faults. Otherwise
+// it says no more than that SPECTRUM-05 rejects.
 func (d *draft) tellsRestore() bool {
 	return slices.ContainsFunc(d.verdicts(restore), func(v verdict) bool { return v.at.step != stepGate })
 }
@@ -136,7 +136,7 @@ func ofRun(a applied) string {
 	return fmt.Sprintf("%d-%s", a.run+1, a.fault.name)
 }
 
-// ofRoot says whether a fault is the restore root's, and no run's.
+// ofRoot reports whether a fault is the restore root's, and no run's.
 func (f fault) ofRoot() bool { return slices.Contains(f.touches, "root") }
 
 func where(d *draft, a applied) string {
@@ -218,7 +218,7 @@ func notTogether(f, g fault, a, b string) bool {
 	return !(f.name == a && g.name == b || f.name == b && g.name == a)
 }
 
-// notTogetherAny says whether both faults are among the representatives.
+// notTogetherAny reports whether both faults are among the representatives.
 func notTogetherAny(f, g fault) bool {
 	reps := []string{"signature-field-extra-note", "signature-identity-mismatch", "signature-invalid-bit"}
 	return slices.Contains(reps, f.name) && slices.Contains(reps, g.name)

@@ -309,8 +309,8 @@ func all02() []fault {
 	}
 }
 
-// smallOrder is a run that is signed with a key of small order (D19): the
-// neutral element fits with a signature that everybody can write.
+// smallOrder is a run that is signed with a key of small order: the neutral element, for which a
+// signature can be made without a private key. SPECTRUM-05 accepts it.
 func smallOrder(r *run) {
 	point := make([]byte, 32)
 	point[0] = 1

@@ -137,7 +137,7 @@ func parseArgs(line string) ([]string, error) {
 	return args, nil
 }
 
-// check refuses a case that could not fail.
+// check rejects a case that could not fail.
 func (c *Case) check() error {
 	if c.Law == "" || len(c.Commands) == 0 || len(c.Entries) == 0 {
 		return errors.New("law, a command or the tree is missing")

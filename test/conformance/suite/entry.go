@@ -144,7 +144,7 @@ func (e Entry) file() txtar.File {
 	return txtar.File{Name: header, Data: data}
 }
 
-// isText says whether bytes can stand in an archive as they are.
+// isText reports whether bytes can stand in an archive as they are.
 func isText(data []byte) bool {
 	strange := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 	return utf8.Valid(data) && !txtar.NeedsQuote(data) && bytes.IndexFunc(data, strange) < 0

@@ -21,7 +21,7 @@ const Statement = "Approved: commit the restore preview exactly as proposed."
 // Patience is how long a command may take before it counts as hung.
 const Patience = 5 * time.Minute
 
-// nobody is whom a case for an ordinary user is run as by root.
+// nobody is the user that root runs a case for an ordinary user as.
 const nobody = 65534
 
 // A Runner runs cases against a program.
@@ -154,7 +154,7 @@ func (r *Runner) publicBinary() (string, error) {
 	return copied, nil
 }
 
-// isPublic says whether other users may go to a file and run it.
+// isPublic reports whether other users may reach a file and run it.
 func isPublic(path string) bool {
 	for ; ; path = filepath.Dir(path) {
 		info, err := os.Stat(path)

@@ -71,8 +71,8 @@ type thing struct {
 	kind    fs.FileMode
 	content string // of a file that is not large, or where a link leads
 
-	// What has a history, and does not change while nobody touches it. Of a
-	// directory only the permission bits.
+	// Files with a history, which do not change while no process touches them. Of a directory
+	// only the permission bits.
 	perm        fs.FileMode
 	inode, size uint64
 	modified    int64

@@ -24,7 +24,7 @@ type diagnosed struct {
 	words []string
 }
 
-// wantDiagnoses also wants whatever is not well to say what follows.
+// wantDiagnoses also requires a consequence for every diagnosis that is not well.
 func wantDiagnoses(t *testing.T, all []diagnosed) {
 	t.Helper()
 	for _, d := range all {

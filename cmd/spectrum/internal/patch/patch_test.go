@@ -83,7 +83,7 @@ func plant(t testing.TB, dir string, all []change) {
 	}
 }
 
-// demand wants the other side.
+// demand requires the other side.
 func demand(t testing.TB, dir string, all []change) {
 	t.Helper()
 	for _, c := range all {

@@ -180,7 +180,7 @@ func (s *sitting) shows(wants ...string) {
 
 var styles = regexp.MustCompile(`\x1b\[\d*m`)
 
-// checkScreen holds a screen against its size, and wants nothing in it that cannot be seen.
+// checkScreen compares a screen with its size, and requires that it has no invisible characters.
 func (s *sitting) checkScreen(t interface{ Fatalf(string, ...any) }) {
 	content := s.View().Content
 	rows := strings.Split(content, "\n")

@@ -7,9 +7,9 @@ import (
 	"github.com/spectrumfs/spectrum/test/plainjson"
 )
 
-// FuzzControl reads any bytes as what a view says of itself: there is an error,
-// or they are read as a plain parser reads them. Nobody can say twice, or in
-// other letters, whether a view was tampered with.
+// FuzzControl reads any bytes as what a view says of itself: there is an error, or they are read
+// as a plain parser reads them. A status cannot have two members, also not in different letter
+// case, about tampering of the view.
 func FuzzControl(f *testing.F) {
 	for _, text := range []string{
 		`{"view_id":"v","tampered":true}`, `{"tampered":true,"tampered":false}`, `{"tampered":false,"t\u0061mpered":true}`, `{"Tampered":true}`, `{"tampered":1}`, `[]`, `null`, ``,
@@ -47,8 +47,7 @@ var (
 	longText = regexp.MustCompile(`[0-9][eE][+-]?[0-9]`)
 )
 
-// checkBelieved: what was believed is JSON, but for what only decision D6
-// refuses.
+// checkBelieved: accepted input is JSON, except where the parser is stricter than JSON.
 func checkBelieved(t *testing.T, text []byte, plainErr error) {
 	t.Helper()
 	if plainErr != nil && !deepText.Match(text) && !longText.Match(text) {
