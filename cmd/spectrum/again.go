@@ -76,7 +76,9 @@ func previewWords(origin preview.Origin, asked preview.Requested) []string {
 		words = append(words, "--scope", string(s))
 	}
 	for _, id := range slices.Sorted(maps.Keys(asked.Decisions)) {
-		words = append(words, "--decide", id+"="+string(asked.Decisions[id]))
+		if !conflictID.MatchString(id) { // the number of a conflict may be another's in the next preview
+			words = append(words, "--decide", id+"="+string(asked.Decisions[id]))
+		}
 	}
 	if asked.Replace {
 		words = append(words, "--replace")

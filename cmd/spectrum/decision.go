@@ -15,6 +15,9 @@ import (
 // conflictID is the form of the ID of a conflict.
 var conflictID = regexp.MustCompile(`^C-[0-9]{3,}$`)
 
+// itemID is the form of the ID of an item.
+var itemID = regexp.MustCompile(`^R-[0-9]{3,}$`)
+
 // likeDecision is a decision as it may be typed: the number of a conflict, and a word.
 var likeDecision = regexp.MustCompile(`^[Cc]?-?0*([1-9][0-9]{0,8})(?: *[=:, ] *([A-Za-z]+))?$`)
 
@@ -24,8 +27,9 @@ func decisionOf(cmd *cobra.Command, text string) (id string, verdict statement.V
 	if said, is := imperatives[word]; is {
 		word = said
 	}
-	if ok && conflictID.MatchString(id) && slices.Contains(decisions, statement.Verdict(word)) {
-		return id, statement.Verdict(word), nil
+	verdict = statement.Verdict(word)
+	if ok && (conflictID.MatchString(id) && slices.Contains(decisions, verdict) || itemID.MatchString(id) && (verdict == preview.Replace || verdict == preview.Keep)) {
+		return id, verdict, nil
 	}
 	use := &usageError{
 		command: cmd.CommandPath(), err: fmt.Errorf("--decide %q is not one conflict and one decision", text),

@@ -55,7 +55,7 @@ func (o *previewOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.agent, "agent", "", "`name` of the agent that will use the restored files (default: none)")
 	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "restore `scope` to propose, instead of the default ones; a list, or repeated (default: project_state,decisions,open_questions,next_actions)")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace existing files that differ; a rollback brings them back")
-	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decide a conflict of the preview, as `C-001=acknowledged`, =rejected or =resolved, or =replace or =keep for a file that has diverged; may be repeated")
+	cmd.Flags().StringArrayVar(&o.decisions, "decide", nil, "decide a conflict of the preview, as `C-001=acknowledged`, =rejected or =resolved, or =replace or =keep for a file that has diverged, also by its item (R-002=keep); may be repeated")
 }
 
 // onStream is the value of --report without a file.
@@ -277,6 +277,9 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 			return made, err
 		}
 		made.restore, made.preview, err = a.makePreview(cmd.Context(), state, c)
+	}
+	if err == nil {
+		c.asked = made.preview.Asked()
 	}
 	return made, err
 }

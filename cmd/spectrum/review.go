@@ -121,7 +121,7 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 	}
 }
 
-// reviewOne shows one preview on the whole screen. It returns the ID of the conflict whose file the
+// reviewOne shows one preview on the whole screen. It returns the ID of the item that the
 // operator replaces in the next preview, or "" and the options with what was approved.
 func (a *app) reviewOne(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, made *proposal) (replace string, err error) {
 	shown, err := a.present(cmd.Context(), state, made.presented)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -64,25 +65,37 @@ func (d *deciding) date() {
 	d.stale = !d.unsure && completed.Before(current.Completed)
 }
 
-// takeDecisions enters what the operator has decided on conflicts.
+// takeDecisions enters what the operator has decided on conflicts. A decision to replace or keep a
+// file that has diverged is also taken, and is recorded, by the ID of its item: the number of a
+// conflict is another file's once one more file has diverged.
 func (d *deciding) takeDecisions() error {
 	numbers := make(map[string]int, len(d.conflicts))
 	for n := range d.conflicts {
 		numbers[d.conflicts[n].ID] = n
-	}
-	for _, id := range slices.Sorted(maps.Keys(d.request.Asked.Decisions)) {
-		n, ok := numbers[id]
-		if !ok {
-			return fmt.Errorf("%w: there is no conflict %q", ErrDecision, id)
+		if c := &d.conflicts[n]; c.Diverged {
+			numbers[c.Items[0]] = n
 		}
+	}
+	byItem := map[string]statement.Verdict{}
+	for _, id := range slices.Sorted(maps.Keys(d.request.Asked.Decisions)) {
 		verdict := d.request.Asked.Decisions[id]
-		if ofDivergence := verdict == Replace || verdict == Keep; ofDivergence {
-			if !d.conflicts[n].Diverged {
-				return fmt.Errorf("%w: %s is not about a file that has diverged, so it cannot be %q", ErrDecision, id, verdict)
-			}
+		n, ok := numbers[id]
+		isDivergence := verdict == Replace || verdict == Keep
+		switch {
+		case !ok && isDivergence && strings.HasPrefix(id, "R-"):
+			return fmt.Errorf("%w: %s is no item that has diverged, so it cannot be %q", ErrDecision, id, verdict)
+		case !ok:
+			return fmt.Errorf("%w: there is no conflict %q", ErrDecision, id)
+		case isDivergence && !d.conflicts[n].Diverged:
+			return fmt.Errorf("%w: %s is not about a file that has diverged, so it cannot be %q", ErrDecision, id, verdict)
+		case isDivergence && byItem[d.conflicts[n].Items[0]] != "":
+			return fmt.Errorf("%w: there are two decisions on %s", ErrDecision, d.conflicts[n].Items[0])
+		case isDivergence:
+			byItem[d.conflicts[n].Items[0]] = verdict
 			d.decideDivergence(&d.conflicts[n], verdict)
 			continue
 		}
+		byItem[id] = verdict
 		switch {
 		case !slices.Contains(statement.Verdicts(), verdict):
 			return fmt.Errorf("%w: %s cannot be %q", ErrDecision, id, verdict)
@@ -94,6 +107,7 @@ func (d *deciding) takeDecisions() error {
 		d.conflicts[n].Decision = string(verdict)
 		d.reject(&d.conflicts[n])
 	}
+	d.request.Asked.Decisions = byItem
 	return nil
 }
 

@@ -41,7 +41,7 @@ type View struct {
 type Requested struct {
 	Agent     string                       `json:"agent"`     // the agent that would continue; "" if not given
 	Scopes    []scope.Scope                `json:"scopes"`    // none: the default ones (protocol section 5)
-	Decisions map[string]statement.Verdict `json:"decisions"` // on conflicts of an earlier preview, by conflict id
+	Decisions map[string]statement.Verdict `json:"decisions"` // on conflicts of an earlier preview, by their IDs; [Replace] and [Keep] also by that of the item
 	// Replace: existing files are replaced; the restore was made so, by restore.ForRootReplacing.
 	Replace bool `json:"replace,omitzero"`
 }

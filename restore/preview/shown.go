@@ -53,6 +53,9 @@ func (p *Preview) Shown() Shown {
 // Restore returns the restore that is shown. It is the caller's of [New].
 func (p *Preview) Restore() *restore.Restore { return p.restore }
 
+// Asked returns what the operator requested, with each [Replace] and [Keep] by the ID of its item.
+func (p *Preview) Asked() Requested { return p.request.Asked }
+
 // CheckRoot returns [ErrUnsettled] if the restore root is not as it was when the preview was made.
 func (p *Preview) CheckRoot(ctx context.Context) error {
 	name := p.block.Root.Path

@@ -53,7 +53,7 @@ func (m *Model) decideOne(v statement.Verdict) {
 		v = "not decided"
 	}
 	m.message = fmt.Sprintf("%s: %s", c.ID, v)
-	if m.verdicts[c.Number] != "" && m.isDiverged(c) { // no statement restores it
+	if m.verdicts[c.Number] != "" && m.divergedOf(c) != nil { // no statement restores it
 		m.message += ", and left out; R makes a preview that replaces it"
 	}
 }
@@ -75,23 +75,30 @@ func (m *Model) subject() *report.Conflict {
 	return nil
 }
 
-// isDiverged reports whether a conflict is about a file that has diverged.
-func (m *Model) isDiverged(c *report.Conflict) bool {
-	return slices.ContainsFunc(m.over.Items, func(i report.Item) bool { return i.Fate == report.Diverged && slices.Contains(c.Items, i.Number) })
+// divergedOf is the item that has diverged and that a conflict is about; nil for none.
+func (m *Model) divergedOf(c *report.Conflict) *report.Item {
+	n := slices.IndexFunc(m.over.Items, func(i report.Item) bool { return i.Fate == report.Diverged && slices.Contains(c.Items, i.Number) })
+	if n < 0 {
+		return nil
+	}
+	return &m.over.Items[n]
 }
 
 // replaceDiverged ends this review, to go on in a new preview that replaces the selected file
 // although it has diverged. Where something was chosen or decided it asks first, once.
 func (m *Model) replaceDiverged() tea.Cmd {
 	c := m.subject()
+	if c == nil {
+		return nil
+	}
+	i := m.divergedOf(c)
 	switch {
-	case c == nil:
-	case !m.isDiverged(c):
+	case i == nil:
 		m.message = c.ID + " is not about a file that has diverged, so it has nothing to replace"
 	case m.again != "R" && !m.isUntouched():
 		m.asks, m.message = "R", "what was chosen and decided is lost: R makes the new preview, any other key stays"
 	default:
-		m.replace = c.ID
+		m.replace = i.ID
 		return tea.Quit
 	}
 	return nil

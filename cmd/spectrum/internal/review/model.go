@@ -69,7 +69,7 @@ type Model struct {
 
 	changes     changes
 	given       string
-	replace     string // ID of the conflict with a diverged file to replace in a new preview
+	replace     string // ID of the diverged item to replace in a new preview
 	interrupted bool
 }
 

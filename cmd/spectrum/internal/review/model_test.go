@@ -348,7 +348,7 @@ func TestDecideDiverged(t *testing.T) {
 		t.Errorf("a key that did not ask for it replaces in %s", s.replace)
 	}
 	s.press("down", "R", "R")
-	if s.replace != "C-002" {
+	if s.replace != "R-001" {
 		t.Errorf("it replaces in %q", s.replace)
 	}
 }
@@ -361,7 +361,7 @@ func TestReplaceUntouched(t *testing.T) {
 	s.press("u")
 	s.shows("C-002: not decided")
 	s.press("R")
-	if s.replace != "C-002" {
+	if s.replace != "R-001" {
 		t.Errorf("it replaces in %q", s.replace)
 	}
 }

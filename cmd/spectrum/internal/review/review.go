@@ -40,8 +40,8 @@ type Result struct {
 	// Statement is what the operator gave: the statement that was shown, or, after three lines
 	// that are none, the last of them.
 	Statement string
-	// Replace is the ID of a conflict with a diverged file. If it is not "", the operator asks to
-	// review a new preview in which the decision on this conflict is "replace".
+	// Replace is the ID of an item that has diverged. If it is not "", the operator asks to review
+	// a new preview in which the decision on it is "replace".
 	Replace string
 	// Draft is the statement as it was composed last.
 	Draft preview.Draft
