@@ -48,17 +48,8 @@ type Approval struct {
 // Approve holds a statement against the recorded preview. again is the same
 // preview made anew, just now: it must be the same in everything.
 func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, error) {
-	if r.id == "" || again.decided == nil {
-		return nil, fmt.Errorf("%w: the preview has no items", ErrStale)
-	}
-	if again.witness.Attempts != r.kept.Witness.Attempts {
-		return nil, fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
-	}
-	if again.id != r.id {
-		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
-	}
-	if again.witness != r.kept.Witness {
-		return nil, fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
+	if err := r.Holds(again); err != nil {
+		return nil, err
 	}
 	for _, c := range again.block.Checks {
 		if c.Answer == No {
@@ -66,6 +57,24 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 		}
 	}
 	return again.approval(s)
+}
+
+// Holds returns [ErrStale] unless the recorded preview is the same as again, which was made just
+// now: only then can it be approved.
+func (r *Record) Holds(again *Preview) error {
+	if r.id == "" || again.decided == nil {
+		return fmt.Errorf("%w: the preview has no items", ErrStale)
+	}
+	if again.witness.Attempts != r.kept.Witness.Attempts {
+		return fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
+	}
+	if again.id != r.id {
+		return fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
+	}
+	if again.witness != r.kept.Witness {
+		return fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
+	}
+	return nil
 }
 
 // approval is what a statement approves of a preview.
@@ -208,9 +217,43 @@ func (a *Approval) choose() error {
 		}
 	}
 	if len(a.items) == 0 {
-		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
+		return a.nothingLeft()
 	}
 	return a.carryOutput()
+}
+
+// DivergedError reports a statement that approves nothing, since no file is proposed: those of these
+// conflicts have diverged. It is an [ErrUnfit].
+type DivergedError struct {
+	Conflicts []int // numbers, ascending; not empty
+}
+
+func (e *DivergedError) Error() string {
+	text := "the files of " + statement.FormatConflicts(e.Conflicts) + " have diverged"
+	if len(e.Conflicts) == 1 {
+		text = "the file of " + ConflictID(e.Conflicts[0]) + " has diverged"
+	}
+	return fmt.Sprintf("%s: it proposes no file, since %s; decide that in a new preview", ErrUnfit, text)
+}
+
+func (e *DivergedError) Unwrap() error { return ErrUnfit }
+
+// nothingLeft is the error of a statement that approves no item.
+func (a *Approval) nothingLeft() error {
+	b := &a.preview.block
+	var diverged []int
+	for n, c := range b.Conflicts {
+		if c.Diverged && c.Decision == Undecided {
+			diverged = append(diverged, n+1)
+		}
+	}
+	switch {
+	case len(b.Items) == 0 && len(diverged) > 0:
+		return &DivergedError{diverged}
+	case slices.ContainsFunc(b.Items, func(i Item) bool { return i.Scope == scope.RestrictedContext }):
+		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
+	}
+	return fmt.Errorf("%w: it leaves nothing to restore", ErrUnfit)
 }
 
 // carryOutput adds an item that stays as it is where only removals are approved, since a bundle
