@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
