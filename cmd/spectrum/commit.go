@@ -27,6 +27,8 @@ type commitOptions struct {
 	reason  string
 	receipt string
 	file    newFile // of the receipt
+
+	onScreen bool // it was approved in a review
 }
 
 func newCommit(app *app) *cobra.Command {
@@ -162,7 +164,11 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		err = a.commitRecord(ctx, state, record, opts)
 	}
 	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
-		return &againError{a.commandLine(previewWords(record.Origin(), record.Asked())...), err}
+		words := previewWords(record.Origin(), record.Asked())
+		if opts.onScreen {
+			words[0] = "review"
+		}
+		return &againError{a.commandLine(words...), err}
 	}
 	if diverged, is := errors.AsType[*preview.DivergedError](err); is {
 		return refusedHint(err, a.decidesDiverged(record, diverged.Conflicts))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -79,6 +80,8 @@ the candidate is rejected. With --json the code tells which (ROOT_DIFFERS).`,
 				}
 				if over != "" {
 					runDirs, root = args, over
+				} else if abs, err := filepath.Abs(args[0]); err == nil && !isThere(abs) {
+					return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", abs), next: namesRun}
 				}
 			}
 			if root == "" || len(runDirs) == 0 && !opts.chain {

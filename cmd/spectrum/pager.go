@@ -131,6 +131,9 @@ func runPager(command, less string, a *app, print func(io.Writer) error) error {
 	pager := exec.Command("/bin/sh", "-c", command) //nolint:noctx // Ctrl-C is for the pager too, which decides when it ends
 	pager.Stdout, pager.Stderr = a.stdout, a.stderr
 	pager.Env = append(os.Environ(), "LESS="+less)
+	if os.Getenv("LESSCHARSET") == "" { // what is shown is UTF-8, whatever the locale
+		pager.Env = append(pager.Env, "LESSCHARSET=utf-8")
+	}
 	input, err := newPagerInput()
 	if err == nil {
 		pager.Stdin = input.from

@@ -144,7 +144,7 @@ func (a *app) reviewOne(cmd *cobra.Command, state *statedir.Dir, opts *commitOpt
 		return "", a.leftReview(made, shown, result.Draft)
 	}
 	a.tell("preview %s, statement: %s", shown.id[:shortest], result.Statement)
-	opts.preview, opts.approve = shown.id, result.Statement
+	opts.preview, opts.approve, opts.onScreen = shown.id, result.Statement, true
 	return "", nil
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -174,7 +175,11 @@ func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 			return savepoint.Savepoint{}, alreadyUndone(s.state, sp)
 		}
 	}
-	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), listsSavepoints)
+	hint := listsSavepoints
+	if lower := strings.ToLower(id); lower != id && hexdigits.Only(lower) {
+		hint = "IDs are in lower case: " + lower
+	}
+	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), hint)
 }
 
 // findUndone is find for a look: a savepoint whose commit was undone is found too, and named as that.

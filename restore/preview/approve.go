@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
@@ -105,40 +107,69 @@ func (r *Record) changed(again *Preview) string {
 	if err := json.Unmarshal([]byte(r.kept.Block), &was); err != nil {
 		return "what it shows"
 	}
-	switch now := &again.block; {
-	case was.SourceID != now.SourceID || !sameOutputs(was.Items, now.Items),
+	now := &again.block
+	outputs := differing(was.Items, now.Items, func(a, b *Item) bool { return a == nil || b == nil || sameOutput(*a, *b) })
+	targets := differing(was.Items, now.Items, sameTarget)
+	switch {
+	case was.SourceID != now.SourceID || len(outputs) > 0,
 		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories):
-		return "the candidate"
+		return "the candidate" + firstOf(outputs)
 	case was.Trust != now.Trust:
 		return "whom you trust"
 	case was.CurrentID != now.CurrentID:
 		return "the active savepoint"
 	case was.Root.Real != now.Root.Real:
 		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
-	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || !sameTarget(was.Items, now.Items):
-		return fmt.Sprintf("the restore root %q", now.Root.Path)
+	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || len(targets) > 0:
+		return fmt.Sprintf("the restore root %q%s", now.Root.Path, firstOf(targets))
 	}
 	return "what it shows"
 }
 
-// sameTarget reports whether the same is at the targets of what two previews propose.
-func sameTarget(was, now []Item) bool {
-	return slices.EqualFunc(was, now, func(a, b Item) bool {
-		return a.Path == b.Path && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
-	})
+// maxChanged is how many of the paths that changed are named.
+const maxChanged = 3
+
+// firstOf names the first of the paths that changed, in parentheses; "" for none.
+func firstOf(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	var named []string
+	for _, path := range paths[:min(len(paths), maxChanged)] {
+		named = append(named, strconv.Quote(path))
+	}
+	text := strings.Join(named, ", ")
+	if more := len(paths) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return " (" + text + ")"
 }
 
-// sameOutputs reports whether what two previews propose is the same of the candidate, but for what
-// only one of them proposes: that depends on the restore root, too.
-func sameOutputs(was, now []Item) bool {
-	at := make(map[string]Item, len(was))
-	for _, i := range was {
-		at[i.Path] = i
+// differing returns the paths of what two previews propose that are not the same, in order. What only
+// one of them proposes is nil in the other.
+func differing(was, now []Item, same func(a, b *Item) bool) (paths []string) {
+	before := make(map[string]*Item, len(was))
+	for n := range was {
+		before[was[n].Path] = &was[n]
 	}
-	return !slices.ContainsFunc(now, func(i Item) bool {
-		before, both := at[i.Path]
-		return both && !sameOutput(before, i)
-	})
+	for n := range now {
+		if !same(before[now[n].Path], &now[n]) {
+			paths = append(paths, now[n].Path)
+		}
+		delete(before, now[n].Path)
+	}
+	for path, item := range before {
+		if !same(item, nil) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// sameTarget reports whether the same is at the target of an item of two previews.
+func sameTarget(a, b *Item) bool {
+	return a != nil && b != nil && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
 }
 
 func sameOutput(a, b Item) bool {
