@@ -3,6 +3,7 @@ package pathsafe
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Reasons for which an output path is refused before the disk is touched.
@@ -42,7 +43,17 @@ type FormError struct {
 }
 
 // Error names the path, quoted, and the reason.
-func (e *FormError) Error() string { return fmt.Sprintf("path %q: %v", e.Path, e.Kind) }
+func (e *FormError) Error() string {
+	if e.HasBackslash() {
+		return fmt.Sprintf("path %q has a name with a backslash: %v", e.Path, e.Kind)
+	}
+	return fmt.Sprintf("path %q: %v", e.Path, e.Kind)
+}
+
+// HasBackslash reports whether the only fault of the path is a backslash in a name.
+func (e *FormError) HasBackslash() bool {
+	return strings.Contains(e.Path, `\`) && checkNames(e.Path) == nil
+}
 
 // Unwrap returns Kind.
 func (e *FormError) Unwrap() error { return e.Kind }

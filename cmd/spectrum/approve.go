@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -17,7 +18,7 @@ import (
 // askApproval shows the preview on the terminal and reads the statement. A rejected candidate is
 // reported before the question.
 func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitOptions, runDirs []string) error {
-	canAsk := !a.json && onTerminal(os.Stdin) && onTerminal(a.stderr)
+	canAsk := a.canAsk()
 	opts.silent = !canAsk && (a.quiet || a.json) // what is approved is shown, whatever else is not
 	opts.asks = canAsk
 	shown, err := a.showPreview(cmd, state, opts.previewOptions, runDirs)
@@ -32,6 +33,70 @@ func (a *app) askApproval(cmd *cobra.Command, state *statedir.Dir, opts *commitO
 	}
 	opts.preview = shown.id
 	opts.approve, err = a.readStatement(cmd.Context(), shown, opts.paged)
+	return err
+}
+
+// canAsk reports whether the operator can be asked for a statement.
+func (a *app) canAsk() bool { return !a.json && onTerminal(os.Stdin) && onTerminal(a.stderr) }
+
+// askAgain shows a preview that was kept on the terminal, and reads the statement.
+func (a *app) askAgain(ctx context.Context, state *statedir.Dir, record *preview.Record, opts commitOptions) (string, error) {
+	shown, err := a.showAgain(ctx, state, record, opts.previewOptions)
+	if err != nil {
+		return "", err
+	}
+	if len(shown.held) > 0 {
+		return "", &quarantine.HeldError{Source: shown.source, Marks: shown.held}
+	}
+	return a.readStatement(ctx, shown, opts.paged)
+}
+
+// showAgain makes a preview that was kept again, and shows it. It is an error if it can no longer be
+// approved.
+func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *preview.Record, opts previewOptions) (shown shownPreview, err error) {
+	if err := checkUsed(state, record); err != nil {
+		return shown, err
+	}
+	if err := checkShown(record.Origin().View); err != nil {
+		return shown, err
+	}
+	opts.asks = true
+	made := proposal{presented: presented{opts: opts}}
+	defer func() { made.close() }()
+	if made.candidate, err = a.reopen(ctx, record.Origin()); err != nil {
+		return shown, err
+	}
+	made.candidate.asked = record.Asked()
+	if made.in, err = a.enterFor(ctx, state, record.Origin().RestoreRoot, opts.wait); err != nil {
+		return shown, err
+	}
+	made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate)
+	if errors.Is(err, preview.ErrUnsettled) || errors.Is(err, preview.ErrDecision) {
+		err = fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
+	}
+	if err == nil {
+		err = record.Holds(made.preview)
+	}
+	if err != nil {
+		return shown, err
+	}
+	return a.present(ctx, state, made.presented)
+}
+
+// heldNow returns a [*quarantine.HeldError] for a preview whose candidate is held.
+func heldNow(ctx context.Context, state *statedir.Dir, record *preview.Record) error {
+	store, err := openQuarantine(state)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	known, err := store.Show(ctx, record.Source())
+	if errors.Is(err, quarantine.ErrUnknown) {
+		return nil
+	}
+	if held := known.Held(); err == nil && len(held) > 0 {
+		err = &quarantine.HeldError{Source: record.Source(), Marks: held}
+	}
 	return err
 }
 

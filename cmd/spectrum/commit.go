@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,6 +27,8 @@ type commitOptions struct {
 	reason  string
 	receipt string
 	file    newFile // of the receipt
+
+	onScreen bool // it was approved in a review
 }
 
 func newCommit(app *app) *cobra.Command {
@@ -48,9 +51,9 @@ quotes are wrong, commit prints the corrected statement.
 A preview is good for one commit. It becomes void if the candidate, its targets or
 the trusted validators change, or if another commit begins in the restore root.
 
-With run directories, on a terminal, commit shows the preview and asks for the
-statement. It accepts the flags of preview then, but not with --preview. No flag
-skips the preview or the statement. ` + rootArgumentHelp + `
+On a terminal, without --approve, commit shows the preview and asks for the
+statement. With run directories it accepts the flags of preview, but not with
+--preview. No flag skips the preview or the statement. ` + rootArgumentHelp + `
 
 --receipt writes one canonical JSON value to a new file outside the restore root and
 the state directory when the commit is done: the IDs of the commit, its savepoint,
@@ -146,15 +149,48 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return err
 	}
 	if opts.approve == "" {
+		if err := heldNow(ctx, state, record); err != nil {
+			return err
+		}
+	}
+	if opts.approve == "" && a.canAsk() {
+		opts.approve, err = a.askAgain(ctx, state, record, opts)
+	} else if opts.approve == "" {
 		required := a.approvalRequired(record.ID(), record.Recommended())
 		required.next = []string{required.command, fmt.Sprintf("to look at it again: %s; the report is %s", a.reviewAgain(record.Origin(), record.Asked()), shellQuote(state.ReportPath(record.ID())))}
 		return required
 	}
-	err = a.commitRecord(ctx, state, record, opts)
+	if err == nil {
+		err = a.commitRecord(ctx, state, record, opts)
+	}
 	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
-		return &againError{a.commandLine(previewWords(record.Origin(), record.Asked())...), err}
+		words := previewWords(record.Origin(), record.Asked())
+		if opts.onScreen {
+			words[0] = "review"
+		}
+		return &againError{a.commandLine(words...), err}
+	}
+	if diverged, is := errors.AsType[*preview.DivergedError](err); is {
+		return refusedHint(err, a.decidesDiverged(record, diverged.Conflicts))
 	}
 	return err
+}
+
+// maxDecided is how many decisions a printed command has.
+const maxDecided = 5
+
+// decidesDiverged is the next step where these conflicts of a preview are with files that have diverged.
+func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
+	asked := record.Asked()
+	asked.Decisions = maps.Clone(asked.Decisions)
+	for _, n := range conflicts[:min(len(conflicts), maxDecided)] {
+		asked.Decisions[preview.ConflictID(n)] = preview.Replace
+	}
+	hint := "to restore all the same: "
+	if len(conflicts) > maxDecided {
+		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)
+	}
+	return hint + a.commandLine(previewWords(record.Origin(), asked)...) + "; with =keep instead of =replace a file stays as it is"
 }
 
 // commitRecord verifies and plans again, requires the same preview and the statement, and commits,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -22,8 +23,12 @@ func (a *app) completeValues(root *cobra.Command) {
 		case "spectrum verify":
 			complete(cmd, "law", cobra.FixedCompletions(laws, cobra.ShellCompDirectiveNoFileComp))
 		case "spectrum status", "spectrum recover", "spectrum savepoint list", "spectrum snapshot list",
-			"spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch":
+			"spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch", "spectrum doctor":
 			cmd.ValidArgsFunction = a.rootsFirst
+		case "spectrum umount":
+			cmd.ValidArgsFunction = liveViews
+		case "spectrum seal", "spectrum run":
+			complete(cmd, "scope", patternScopes)
 		case "spectrum log":
 			cmd.ValidArgsFunction = a.rootsAndActions
 		case "spectrum trust add":
@@ -140,6 +145,39 @@ func scopes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cob
 		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// patternScopes completes the scope in PATTERN=SCOPE.
+func patternScopes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	at := strings.LastIndex(typed, "=") + 1
+	if at == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var all []cobra.Completion
+	for _, s := range scope.All() {
+		if value := typed[:at] + string(s); strings.HasPrefix(value, typed) {
+			all = append(all, value)
+		}
+	}
+	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// liveViews completes the mount points of this user's views; if none has the prefix, directories.
+func liveViews(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	own, _, _ := fusemount.Views() // what cannot be read is not known
+	var paths []cobra.Completion
+	for _, v := range own {
+		if path := v.Path(); strings.HasPrefix(path, typed) {
+			paths = append(paths, path)
+		}
+	}
+	if len(paths) == 0 {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return paths, cobra.ShellCompDirectiveNoFileComp
 }
 
 // pinnedValidators completes the validators that are pinned and not revoked.

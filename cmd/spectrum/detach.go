@@ -45,7 +45,7 @@ func (a *app) tellRevoked(r *view.Revocation) {
 		a.tell("hint: \"spectrum umount MOUNTPOINT\" unmounts a view when no process uses it, or when its server has died")
 	}
 	for _, f := range r.Foreign[:min(len(r.Foreign), maxListed)] {
-		a.tell("spectrum: the view on %q belongs to %s: it was not asked what it shows, and not detached", f.Mountpoint, machine.UserText(f.UserID))
+		a.tell("spectrum: the view on %q belongs to %s: it may show what was rolled back, and only that user can detach it", f.Mountpoint, machine.UserText(f.UserID))
 	}
 	if more := len(r.Foreign) - maxListed; more > 0 {
 		a.tell("spectrum: %s of other users not named here; \"findmnt -t fuse.spectrum\" lists them", numberOf(more, "more view"))

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
@@ -41,6 +42,9 @@ func (o *diffOptions) sides(cmd *cobra.Command, app *app, args []string) (runDir
 		over, err := app.overOf(args[0])
 		if err != nil {
 			return nil, "", err
+		}
+		if abs, err := filepath.Abs(args[0]); over == "" && err == nil && !isThere(abs) {
+			return nil, "", &usageError{command: cmd.CommandPath(), err: fmt.Errorf("run directory %q does not exist", abs), next: namesRun}
 		}
 		if over != "" {
 			runDirs, root = args, over

@@ -33,7 +33,7 @@ func (a *app) addLatestRoot(root *cobra.Command) {
 // rootCommands are the commands with a restore root as their last argument, which --restore-root
 // sets as well.
 var rootCommands = []string{
-	"spectrum status", "spectrum log", "spectrum recover", "spectrum savepoint list",
+	"spectrum status", "spectrum log", "spectrum recover", "spectrum doctor", "spectrum savepoint list",
 	"spectrum snapshot list", "spectrum snapshot take", "spectrum snapshot prune", "spectrum snapshot watch",
 }
 

@@ -39,7 +39,7 @@ var rejectHints = map[verify.Code]string{
 	verify.IdentityInvalid:      forgedHint,
 	verify.IdentityMismatch:     forgedHint,
 	verify.KeyInvalid:           resealHint,
-	verify.OutputMissing:        "check --project-root: output paths are relative to it",
+	verify.OutputMissing:        "get the file again from where it was sealed; if none is there, check --project-root, to which output paths are relative",
 	verify.RestorationFailed:    "the validator has not verified this run itself; run it again where it was sealed",
 	verify.SerializationInvalid: resealHint,
 	verify.SignatureIncomplete:  resealHint,

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spectrumfs/spectrum/internal/manpage"
@@ -66,7 +67,22 @@ func writeManualPage(dir string, page manpage.Page) error {
 }
 
 // exitStatus is the part of the page that scripts rely on.
-var exitStatus = manpage.Part{Title: "EXIT STATUS", Every: true, Rows: []manpage.Row{
+var exitStatus = manpage.Part{Title: "EXIT STATUS", Every: true, Rows: exitStatuses, Own: map[string][]manpage.Row{
+	"spectrum diff":             rejectedIs("a file differs or is missing, or the candidate is rejected"),
+	"spectrum snapshot diff":    rejectedIs("something differs, or the snapshot cannot be used"),
+	"spectrum savepoint verify": rejectedIs("a file is not as the commit left it, or the savepoint cannot be used"),
+	"spectrum rollback":         rejectedIs("rejected, and nothing was undone; or not all could be taken away, and what stays is named"),
+	"spectrum doctor":           rejectedIs("a check fails; it is 69 if only mounting is impossible"),
+	"spectrum run": {
+		{Term: "N", Text: "the exit status of the command, or 128+n if signal n ended it"},
+		status(statusRunFailed, "the command has run, and its changes could not be sealed; they are kept"),
+		status(notRunnable, "the command cannot be executed"),
+		status(notFound, "the command is not found"),
+		{Term: "other", Text: "before the command runs, as of every command: 1 rejected, 64 wrong usage, 69 an overlay cannot be mounted here, 70 a bug, 74 a fault of the machine, 130 interrupted"},
+	},
+}}
+
+var exitStatuses = []manpage.Row{
 	status(statusOK, "done or accepted; also a foreground view ended by Ctrl-C"),
 	status(statusRejected, "rejected: a verdict of a law, or tampering found"),
 	status(statusHalted, "a rollback failed, or the restore root is halted: a person must look"),
@@ -77,7 +93,15 @@ var exitStatus = manpage.Part{Title: "EXIT STATUS", Every: true, Rows: []manpage
 	status(statusInternal, "internal error: a bug"),
 	status(statusMachine, "a fault of the machine: disk full, I/O error, a limit, a file system that cannot do it"),
 	status(statusInterrupted, "interrupted"),
-}}
+}
+
+// rejectedIs are the rows with another meaning of the status of a rejection.
+func rejectedIs(text string) []manpage.Row {
+	rows := slices.Clone(exitStatuses)
+	at := slices.IndexFunc(rows, func(r manpage.Row) bool { return r.Term == strconv.Itoa(statusRejected) })
+	rows[at].Text = text
+	return rows
+}
 
 // helperExitStatus is that of the mount(8) helper.
 var helperExitStatus = manpage.Part{Title: "EXIT STATUS", Rows: []manpage.Row{

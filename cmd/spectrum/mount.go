@@ -45,6 +45,9 @@ flag overrides a mount option (-o), which overrides the environment.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
+			if last == 0 && (args[0] == latest || isInRuns(args[0])) {
+				return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("no mount point was given after %q", args[0]), next: takes(cmd)}
+			}
 			runDirs, err := opts.settle(cmd, app, args[:last])
 			if err != nil {
 				return err

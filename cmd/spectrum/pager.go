@@ -126,11 +126,21 @@ func lessOptions() string {
 // errUnread: a pager has ended and has read nothing.
 var errUnread = errors.New("the pager has read nothing")
 
+// lessVariables are the variables of the environment that less reads, with these options. What is shown
+// is UTF-8, whatever the locale.
+func lessVariables(less string) []string {
+	variables := []string{"LESS=" + less}
+	if os.Getenv("LESSCHARSET") == "" {
+		variables = append(variables, "LESSCHARSET=utf-8")
+	}
+	return variables
+}
+
 // runPager runs a pager with options for less.
 func runPager(command, less string, a *app, print func(io.Writer) error) error {
 	pager := exec.Command("/bin/sh", "-c", command) //nolint:noctx // Ctrl-C is for the pager too, which decides when it ends
 	pager.Stdout, pager.Stderr = a.stdout, a.stderr
-	pager.Env = append(os.Environ(), "LESS="+less)
+	pager.Env = append(os.Environ(), lessVariables(less)...)
 	input, err := newPagerInput()
 	if err == nil {
 		pager.Stdin = input.from

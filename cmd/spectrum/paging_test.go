@@ -223,6 +223,12 @@ func TestLessOptions(t *testing.T) {
 			t.Errorf("LESS=%q: %q", less, got)
 		}
 	}
+	for charset, want := range map[string]string{"": "LESS=x LESSCHARSET=utf-8", "latin1": "LESS=x"} {
+		t.Setenv("LESSCHARSET", charset)
+		if got := strings.Join(lessVariables("x"), " "); got != want {
+			t.Errorf("LESSCHARSET=%q: %q", charset, got)
+		}
+	}
 	_ = os.Unsetenv("LESS")
 	if got := lessOptions(); got != "FRX" {
 		t.Errorf("without LESS: %q", got)

@@ -348,7 +348,7 @@ func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
 	case o.fromMount != "" && (len(runDirs) > 0 || o.chain || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--from-mount says already which run directories are meant")
 	case o.savepoint != "" && (len(runDirs) > 0 || o.chain || o.fromMount != "" || cmd.Flags().Changed("project-root")):
-		return usage(cmd, "--savepoint says already what is meant")
+		return usage(cmd, "--savepoint names the candidate, so give no run directory, --chain, --from-mount or --project-root with it")
 	case o.fromMount == "" && o.savepoint == "" && len(runDirs) == 0 && !o.chain:
 		return withoutRuns(usage(cmd, "no run directory was given"))
 	}

@@ -58,12 +58,16 @@ func openNew(flag, what, path string, state *statedir.Dir, restoreRoot string) (
 	if err != nil {
 		return f, f.refused(err)
 	}
-	_, err = dir.Lstat(f.name)
+	st, err := dir.Lstat(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.dir = dir
 		return f, nil
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case !st.Mode.IsRegular() && !st.Mode.IsDir():
+		err = fmt.Errorf("%q is not a regular file", path)
+	default:
 		err = fmt.Errorf("%q exists", path)
 	}
 	return f, errors.Join(f.refused(err), dir.Close())

@@ -128,10 +128,22 @@ func (a *app) withQuarantineOf(ctx context.Context, word string, do func(*quaran
 			}
 		}
 		if source == "" {
-			return quarantineRefused(fmt.Errorf("no candidate is held that \"latest\" could name: %w", quarantine.ErrNotHeld))
+			return noneHeld(here, slices.ContainsFunc(records, func(r quarantine.Record) bool { return len(r.Held()) > 0 }))
 		}
 		return do(store, source)
 	})
+}
+
+// noneHeld is the error where latest names no candidate in quarantine, of the known restore root here,
+// or "" for all. Others reports whether one is held for another root.
+func noneHeld(here string, others bool) error {
+	switch {
+	case here == "":
+		return refusedHint(errors.New("no candidate is in quarantine"), "\"spectrum quarantine list --all\" lists those that were")
+	case others:
+		return refusedHint(fmt.Errorf("no candidate for %q, which this is in, is in quarantine; others are", here), "\"spectrum quarantine list\" lists them; outside this directory latest is the newest of all")
+	}
+	return refusedHint(fmt.Errorf("no candidate for %q, which this is in, is in quarantine", here), "\"spectrum quarantine list --all\" lists those that were")
 }
 
 // openQuarantine opens the quarantine, each change of which is logged before it

@@ -144,7 +144,7 @@ func (a *app) reviewOne(cmd *cobra.Command, state *statedir.Dir, opts *commitOpt
 		return "", a.leftReview(made, shown, result.Draft)
 	}
 	a.tell("preview %s, statement: %s", shown.id[:shortest], result.Statement)
-	opts.preview, opts.approve = shown.id, result.Statement
+	opts.preview, opts.approve, opts.onScreen = shown.id, result.Statement, true
 	return "", nil
 }
 
@@ -171,6 +171,8 @@ func (a *app) leftReview(made *proposal, shown shownPreview, draft preview.Draft
 func (a *app) goOn(made *proposal, id string, draft preview.Draft) []string {
 	hints := []string{a.reviewAgain(made.candidate.origin, made.candidate.asked)}
 	switch {
+	case draft.Why == nil && report.Of(made.preview).IsDone():
+		hints = append(hints, "there is nothing to approve: every proposed file is there already")
 	case draft.Why == nil:
 		hints = append(hints, "or approve it: "+a.commandLine("commit", "--preview", id, "--approve", draft.Statement))
 	case draft.Statement == "":

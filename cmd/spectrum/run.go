@@ -48,6 +48,7 @@ func (e *runError) hints() []string {
 	var hints []string
 	_, isSpecial := errors.AsType[*bundle.SpecialError](e.err)
 	_, isForm := errors.AsType[*bundle.FormError](e.err)
+	isForm = isForm || backslashIn(e.err) != ""
 	if refused, is := errors.AsType[*refusedError](e.err); is && !isSpecial && !isForm {
 		hints = append(hints, refused.hint)
 	}
@@ -409,6 +410,9 @@ func (r *running) failed(err error) error {
 	}
 	if form, is := errors.AsType[*bundle.FormError](err); is {
 		words = append(words, "--exclude", patternOf(form.Path))
+	}
+	if path := backslashIn(err); path != "" {
+		words = append(words, "--exclude", patternOf(path))
 	}
 	return &runError{status: statusRunFailed, layer: r.layerDir, retry: r.app.commandLine(words...), err: err}
 }

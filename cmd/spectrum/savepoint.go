@@ -175,7 +175,11 @@ func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 			return savepoint.Savepoint{}, s.undone(sp)
 		}
 	}
-	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), listsSavepoints)
+	hint := listsSavepoints
+	if lower := strings.ToLower(id); lower != id && hexdigits.Only(lower) {
+		hint = "IDs are in lower case: " + lower
+	}
+	return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%.100q is neither the ID of a savepoint in %q nor that of its commit, nor the beginning of one with %d digits or more", id, s.state.Path(), least), hint)
 }
 
 // findUndone is find for a look: a savepoint whose commit was undone is found too, and named as that.

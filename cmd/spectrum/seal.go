@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -310,6 +311,8 @@ func sealError(err error) error {
 		hint = specialHint(special)
 	case isInDoubt:
 		hint = "leave that path out with --exclude PATTERN, or name a checkout of the base with --base DIR"
+	case backslashIn(err) != "":
+		hint = "rename it, or leave it out: --exclude " + shellQuote(patternOf(backslashIn(err)))
 	case errors.As(err, &form):
 		hint = "seal the whole project without --base, or leave that path out with --exclude PATTERN"
 	case errors.Is(err, ignore.ErrPattern):
@@ -326,6 +329,14 @@ func sealError(err error) error {
 		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
 	}
 	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), hint)
+}
+
+// backslashIn returns the path that cannot be sealed because of a backslash in a name; "" for none.
+func backslashIn(err error) string {
+	if form, is := errors.AsType[*pathsafe.FormError](err); is && form.HasBackslash() {
+		return form.Path
+	}
+	return ""
 }
 
 // beneath turns arguments into paths below the project root. Only their form

@@ -7,10 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
 )
@@ -95,11 +97,15 @@ func isThere(path string) bool {
 	return err == nil && !way.Missing
 }
 
-// sealingKey is the key that was named, or the operator's own, which is made when it is
-// missing.
+// sealingKey is the key that was named, or the operator's own, which is made when it is missing. It
+// warns of a key that is revoked.
 func (a *app) sealingKey(named string) (bundle.Key, error) {
 	if named != "" {
-		return loadKey(named)
+		key, err := loadKey(named)
+		if err == nil {
+			a.warnRevoked(key, "sign with another key: --key FILE")
+		}
+		return key, err
 	}
 	state, err := a.openState()
 	if err != nil {
@@ -111,7 +117,21 @@ func (a *app) sealingKey(named string) (bundle.Key, error) {
 			return bundle.Key{}, err
 		}
 	}
-	return loadKey(state.KeyPath())
+	key, err := loadKey(state.KeyPath())
+	if err == nil {
+		path := shellQuote(state.KeyPath())
+		a.warnRevoked(key, fmt.Sprintf("move the key away, and the next seal makes a new one: mv %s %s", path, shellQuote(state.KeyPath()+".revoked")))
+	}
+	return key, err
+}
+
+// warnRevoked warns of a key that is revoked here, with the next step.
+func (a *app) warnRevoked(key bundle.Key, next string) {
+	policy, err := a.trustHere()
+	if id := key.ValidatorID(); err == nil && policy.Of(id) == trust.Revoked {
+		a.tell("spectrum: warning: the signing key is revoked (%s): what it signs can be verified, and never restored here", oneLine(strconv.Quote(policy.Reason(id))))
+		a.tell("hint: %s", oneLine(next))
+	}
 }
 
 // makeOperatorKey makes the key of the state directory, durably. Of two processes that make
@@ -133,6 +153,10 @@ func (a *app) makeOperatorKey(state *statedir.Dir) error {
 	}
 	a.hasDone("a key was made, %q", state.KeyPath())
 	a.say("made the key %s (mode 0600), validator_id %s; every user who can read it can sign as this validator", shellQuote(state.KeyPath()), key.ValidatorID())
+	if policy, err := a.trustHere(); err == nil && len(policy.Pinned()) > 0 {
+		a.tell("spectrum: other validators are pinned, so what this key signs is held in quarantine until it is pinned too: %s", a.commandLine("trust", "add", key.ValidatorID()))
+		return nil
+	}
 	a.say("to pin it, and reject keys that are not pinned: %s", a.commandLine("trust", "add", key.ValidatorID()))
 	return nil
 }

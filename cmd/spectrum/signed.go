@@ -35,13 +35,18 @@ func (a *app) sayRun(b view.Signed, amount string) {
 	a.say("%s: %s, %s, signed by %s", preview.RunText(b), numberOf(b.Len(), "file"), amount, a.signers(one))
 }
 
+// trustHere returns the operator's trust policy. It makes no state directory.
+func (a *app) trustHere() (trust.Policy, error) {
+	path, err := a.statePath()
+	if err != nil {
+		return trust.Policy{}, err
+	}
+	return trust.Load(filepath.Join(path, "trust"), trust.System)
+}
+
 // signers names the signers of some runs, each once, with their trust states.
 func (a *app) signers(bundles iter.Seq[view.Signed]) string {
-	path, err := a.statePath()
-	var policy trust.Policy
-	if err == nil {
-		policy, err = trust.Load(filepath.Join(path, "trust"), trust.System)
-	}
+	policy, err := a.trustHere()
 	var signers []string
 	for b := range bundles {
 		standing := strings.Replace(string(policy.Of(b.ValidatorID())), string(trust.Revoked), "REVOKED", 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -25,6 +26,9 @@ func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {
 	const name = "name the ID that \"spectrum preview\" has printed, or its first 4 digits or more; \"spectrum status\" lists those that wait"
 	if id == latest {
 		return nil, refusedHint(fmt.Errorf("an approval is of one preview, so latest names none: %w", errApprovalRequired), name)
+	}
+	if len(id) < least && hexdigits.Only(id) {
+		return nil, refusedHint(fmt.Errorf("%q is too short for the ID of a preview, which takes at least %d digits: %w", id, least, errApprovalRequired), name)
 	}
 	if found, err := state.FindPreview(id, least); err == nil {
 		id = found

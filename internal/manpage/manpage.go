@@ -23,6 +23,8 @@ type Part struct {
 	Title string
 	Rows  []Row
 	Every bool // it is in the pages of the commands below, too
+
+	Own map[string][]Row // by the path of a command: the rows of its page, in place of Rows
 }
 
 // A Row is one thing of a part, and what there is to say of it.
@@ -78,6 +80,9 @@ func textOf(cmd *cobra.Command, about About, parts []Part) string {
 	p.options("OPTIONS", cmd.NonInheritedFlags())
 	p.options("COMMON OPTIONS", cmd.InheritedFlags())
 	for _, part := range parts {
+		if own, is := part.Own[cmd.CommandPath()]; is {
+			part.Rows = own
+		}
 		p.part(part)
 	}
 	if cmd.Example != "" {

@@ -86,7 +86,7 @@ lamp on \(aqthe hall\(aq
 `
 
 func TestPages(t *testing.T) {
-	pages := Pages(lamp(), about, Part{Title: "FILES", Rows: []Row{{"~/.lamp", "where it is"}}}, Part{Title: "EXIT STATUS", Rows: []Row{{"0", "light"}}, Every: true})
+	pages := Pages(lamp(), about, Part{Title: "FILES", Rows: []Row{{"~/.lamp", "where it is"}}}, Part{Title: "EXIT STATUS", Rows: []Row{{"0", "light"}}, Every: true, Own: map[string][]Row{"lamp off": {{"1", "no bulb"}}}})
 	var names []string
 	for _, page := range pages {
 		names = append(names, page.Name)
@@ -102,7 +102,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("lamp.1 has no %q:\n%s", part, pages[0].Text)
 		}
 	}
-	if !strings.Contains(pages[1].Text, "\nDarken it.\n") || strings.Contains(pages[1].Text, "FILES") {
+	if !strings.Contains(pages[1].Text, "\nDarken it.\n") || strings.Contains(pages[1].Text, "FILES") || !strings.Contains(pages[1].Text, "no bulb") || strings.Contains(pages[1].Text, "light\n") {
 		t.Errorf("lamp-off.1:\n%s", pages[1].Text)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-json-experiment/json"
@@ -48,17 +50,8 @@ type Approval struct {
 // Approve holds a statement against the recorded preview. again is the same
 // preview made anew, just now: it must be the same in everything.
 func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, error) {
-	if r.id == "" || again.decided == nil {
-		return nil, fmt.Errorf("%w: the preview has no items", ErrStale)
-	}
-	if again.witness.Attempts != r.kept.Witness.Attempts {
-		return nil, fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
-	}
-	if again.id != r.id {
-		return nil, fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
-	}
-	if again.witness != r.kept.Witness {
-		return nil, fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
+	if err := r.Holds(again); err != nil {
+		return nil, err
 	}
 	for _, c := range again.block.Checks {
 		if c.Answer == No {
@@ -66,6 +59,24 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 		}
 	}
 	return again.approval(s)
+}
+
+// Holds returns [ErrStale] unless the recorded preview is the same as again, which was made just
+// now: only then can it be approved.
+func (r *Record) Holds(again *Preview) error {
+	if r.id == "" || again.decided == nil {
+		return fmt.Errorf("%w: the preview has no items", ErrStale)
+	}
+	if again.witness.Attempts != r.kept.Witness.Attempts {
+		return fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
+	}
+	if again.id != r.id {
+		return fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
+	}
+	if again.witness != r.kept.Witness {
+		return fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
+	}
+	return nil
 }
 
 // approval is what a statement approves of a preview.
@@ -96,40 +107,69 @@ func (r *Record) changed(again *Preview) string {
 	if err := json.Unmarshal([]byte(r.kept.Block), &was); err != nil {
 		return "what it shows"
 	}
-	switch now := &again.block; {
-	case was.SourceID != now.SourceID || !sameOutputs(was.Items, now.Items),
+	now := &again.block
+	outputs := differing(was.Items, now.Items, func(a, b *Item) bool { return a == nil || b == nil || sameOutput(*a, *b) })
+	targets := differing(was.Items, now.Items, sameTarget)
+	switch {
+	case was.SourceID != now.SourceID || len(outputs) > 0,
 		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories):
-		return "the candidate"
+		return "the candidate" + firstOf(outputs)
 	case was.Trust != now.Trust:
 		return "whom you trust"
 	case was.CurrentID != now.CurrentID:
 		return "the active savepoint"
 	case was.Root.Real != now.Root.Real:
 		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
-	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || !sameTarget(was.Items, now.Items):
-		return fmt.Sprintf("the restore root %q", now.Root.Path)
+	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || len(targets) > 0:
+		return fmt.Sprintf("the restore root %q%s", now.Root.Path, firstOf(targets))
 	}
 	return "what it shows"
 }
 
-// sameTarget reports whether the same is at the targets of what two previews propose.
-func sameTarget(was, now []Item) bool {
-	return slices.EqualFunc(was, now, func(a, b Item) bool {
-		return a.Path == b.Path && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
-	})
+// maxChanged is how many of the paths that changed are named.
+const maxChanged = 3
+
+// firstOf names the first of the paths that changed, in parentheses; "" for none.
+func firstOf(paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
+	var named []string
+	for _, path := range paths[:min(len(paths), maxChanged)] {
+		named = append(named, strconv.Quote(path))
+	}
+	text := strings.Join(named, ", ")
+	if more := len(paths) - len(named); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return " (" + text + ")"
 }
 
-// sameOutputs reports whether what two previews propose is the same of the candidate, but for what
-// only one of them proposes: that depends on the restore root, too.
-func sameOutputs(was, now []Item) bool {
-	at := make(map[string]Item, len(was))
-	for _, i := range was {
-		at[i.Path] = i
+// differing returns the paths of what two previews propose that are not the same, in order. What only
+// one of them proposes is nil in the other.
+func differing(was, now []Item, same func(a, b *Item) bool) (paths []string) {
+	before := make(map[string]*Item, len(was))
+	for n := range was {
+		before[was[n].Path] = &was[n]
 	}
-	return !slices.ContainsFunc(now, func(i Item) bool {
-		before, both := at[i.Path]
-		return both && !sameOutput(before, i)
-	})
+	for n := range now {
+		if !same(before[now[n].Path], &now[n]) {
+			paths = append(paths, now[n].Path)
+		}
+		delete(before, now[n].Path)
+	}
+	for path, item := range before {
+		if !same(item, nil) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// sameTarget reports whether the same is at the target of an item of two previews.
+func sameTarget(a, b *Item) bool {
+	return a != nil && b != nil && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
 }
 
 func sameOutput(a, b Item) bool {
@@ -208,9 +248,43 @@ func (a *Approval) choose() error {
 		}
 	}
 	if len(a.items) == 0 {
-		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
+		return a.nothingLeft()
 	}
 	return a.carryOutput()
+}
+
+// DivergedError reports a statement that approves nothing, since no file is proposed: those of these
+// conflicts have diverged. It is an [ErrUnfit].
+type DivergedError struct {
+	Conflicts []int // numbers, ascending; not empty
+}
+
+func (e *DivergedError) Error() string {
+	text := "the files of " + statement.FormatConflicts(e.Conflicts) + " have diverged"
+	if len(e.Conflicts) == 1 {
+		text = "the file of " + ConflictID(e.Conflicts[0]) + " has diverged"
+	}
+	return fmt.Sprintf("%s: it proposes no file, since %s; decide that in a new preview", ErrUnfit, text)
+}
+
+func (e *DivergedError) Unwrap() error { return ErrUnfit }
+
+// nothingLeft is the error of a statement that approves no item.
+func (a *Approval) nothingLeft() error {
+	b := &a.preview.block
+	var diverged []int
+	for n, c := range b.Conflicts {
+		if c.Diverged && c.Decision == Undecided {
+			diverged = append(diverged, n+1)
+		}
+	}
+	switch {
+	case len(b.Items) == 0 && len(diverged) > 0:
+		return &DivergedError{diverged}
+	case slices.ContainsFunc(b.Items, func(i Item) bool { return i.Scope == scope.RestrictedContext }):
+		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
+	}
+	return fmt.Errorf("%w: it leaves nothing to restore", ErrUnfit)
 }
 
 // carryOutput adds an item that stays as it is where only removals are approved, since a bundle

@@ -84,17 +84,26 @@ func candidateOf(p *restore.Plan, policy trust.Policy) Candidate {
 	return c
 }
 
-// Count is a number of things in words.
+// Digits is a number with its digits in groups: "20,000".
+func Digits(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}
+
+// Count is a number of things: "1 item", "2,000 items".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return Digits(int64(n)) + " " + noun + "s"
 }
 
 // areProposed is how many of some items are proposed.
 func areProposed(n, all int, noun string) string {
-	return fmt.Sprintf("%d of %s %s proposed", n, Count(all, noun), isOrAre(n))
+	return fmt.Sprintf("%s of %s %s proposed", Digits(int64(n)), Count(all, noun), isOrAre(n))
 }
 
 // isOrAre is the verb after so many of something.

@@ -146,7 +146,7 @@ func (a *Approval) fillScopes(o *Outcome) {
 		}
 		notes := ""
 		if len(all) > 0 {
-			notes = fmt.Sprintf("%d of %s", in, Count(len(all), "item"))
+			notes = fmt.Sprintf("%s of %s", Digits(int64(in)), Count(len(all), "item"))
 		}
 		o.Scopes = append(o.Scopes, approvedScope{s, in > 0, notes})
 	}

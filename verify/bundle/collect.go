@@ -200,7 +200,7 @@ func (c *collecting) file(name string, st pathsafe.Stat) error {
 	}
 	path, err := pathsafe.Parse(name)
 	if err != nil {
-		return fmt.Errorf("output %q: %w", name, err)
+		return fmt.Errorf("output %w", err)
 	}
 	o, err := namedOutput(path)
 	if err != nil {

@@ -32,7 +32,7 @@ func (p *Report) outcome() (word, text, color string) {
 		return "BLOCKED", text, red
 	case state == "part":
 		return "IN PART", text, yellow
-	case p.isDone():
+	case p.IsDone():
 		return "NOTHING TO DO", "Every proposed file is there already.", yellow
 	}
 	return "READY", text, green
@@ -41,8 +41,8 @@ func (p *Report) outcome() (word, text, color string) {
 // shortID is how many digits of an identity are shown where all are not needed.
 const shortID = 8
 
-// isDone reports whether each proposed file is there, and stays as it is.
-func (p *Report) isDone() bool {
+// IsDone reports whether each proposed file is there, and stays as it is.
+func (p *Report) IsDone() bool {
 	return !slices.ContainsFunc(p.Block.Items, func(i preview.Item) bool { return i.Class != preview.Identical || !i.IsFree() })
 }
 

@@ -450,6 +450,10 @@ func TestPageVerdicts(t *testing.T) {
 		put         func(s *scene)
 	}{
 		{"free", "Nothing is in the way of 2 proposed files.", func(*scene) {}},
+		{"free", "Nothing is in the way of 2 proposed files: 1 to restore, 1 there already.", func(s *scene) {
+			s.Asked.Replace = true
+			must(t, os.WriteFile(s.At("a"), []byte("a"), 0o644))
+		}},
 		{"part", "1 of 2 proposed files can be restored. Something is in the way of 1.", func(s *scene) { taken(s, "a") }},
 		{"nothing", "Nothing can be restored as things stand.", func(s *scene) { taken(s, "a", "b") }},
 		{"nothing", "Nothing can be restored as things stand. RESTORE_MANIFEST.json or RESTORE_REPORT.json already exists", func(s *scene) { taken(s, "RESTORE_REPORT.json") }},

@@ -2,11 +2,11 @@ package report
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
 // maxWords is how many bytes of one text the page shows; paths are no longer.
@@ -91,21 +91,10 @@ func sizeText(n int64) string {
 }
 
 // digits is a number with a comma at every third digit.
-func digits(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
+func digits(n int64) string { return preview.Digits(n) }
 
 // counted is a number of things: "1 item", "2,000 items".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return digits(int64(n)) + " " + noun + "s"
-}
+func counted(n int, noun string) string { return preview.Count(n, noun) }
 
 // ofProposed is how many of all are proposed.
 func ofProposed(n, all int64) string { return digits(n) + " of " + digits(all) + " proposed" }

@@ -62,7 +62,21 @@ func (p *Report) verdict(free int) (state, text string) {
 	if n := p.undecidedDivergences(); n > 0 {
 		return "part", fmt.Sprintf("%s of %s can be restored; %s %s diverged.", digits(int64(proposed)), counted(p.Block.Totals.Files, "file"), digits(int64(n)), has(n))
 	}
-	return "free", fmt.Sprintf("Nothing is in the way of %s.", counted(proposed, "proposed file"))
+	text = fmt.Sprintf("Nothing is in the way of %s", counted(proposed, "proposed file"))
+	if there := p.identical(); there > 0 {
+		return "free", fmt.Sprintf("%s: %s to restore, %s there already.", text, digits(int64(proposed-there)), digits(int64(there)))
+	}
+	return "free", text + "."
+}
+
+// identical counts the proposed files that are there already.
+func (p *Report) identical() (n int) {
+	for i := range p.Block.Items {
+		if p.Block.Items[i].Class == preview.Identical {
+			n++
+		}
+	}
+	return n
 }
 
 // onlyByName counts the proposed files that nothing is in the way of, and that a statement must name.

@@ -18,6 +18,9 @@ const firstWord = "Approved"
 // maxSlips is how many lines one question takes (decision D24).
 const maxSlips = 3
 
+// readFirst is the message on a word that was typed before the whole question was on the screen.
+const readFirst = "first read this to its end: PgDn"
+
 // askApproval shows the whole statement, and asks for its first word.
 func (m *Model) askApproval() {
 	switch why := m.draft.Why; {
@@ -58,7 +61,7 @@ func (m *Model) approvalKey(key, text string) tea.Cmd {
 			return m.answer()
 		}
 		if text != "" && !m.seen {
-			m.message = "first read this to its end: PgDn"
+			m.message = readFirst
 		}
 		m.typed(text)
 	}
@@ -70,7 +73,7 @@ func (m *Model) approvalKey(key, text string) tea.Cmd {
 // commit.
 func (m *Model) answer() tea.Cmd {
 	if m.isSmall() || !m.seen {
-		m.message = "first read this to its end: PgDn"
+		m.message = readFirst
 		return nil
 	}
 	if !m.drawn {

@@ -231,3 +231,37 @@ func TestTypedWhileRejected(t *testing.T) {
 	s.press("c", "E", "A")
 	s.shows("The whole statement")
 }
+
+// TestApproveNames: a few files that are created are named, and several conflicts are them.
+func TestApproveNames(t *testing.T) {
+	over := overview("a", "b", "c")
+	over.Conflicts = append(over.Conflicts, report.Conflict{Number: 4, ID: "C-004", Path: "c", Items: []int{3}}, report.Conflict{Number: 5, ID: "C-005", Path: "c", Items: []int{3}})
+	s := sit(t, over, 100, 40).press("down", "down", "x", "c", "a", "down", "a", "down", "a", "esc", "A")
+	s.shows("create 2 files: a, b", "C-004 and C-005 not decided, as nothing that is approved", "touches them")
+}
+
+// TestApproveResized: the message on a word that was typed too early goes with a screen that shows all.
+func TestApproveResized(t *testing.T) {
+	s := decidedSitting(t, 40, 12).press("A")
+	s.enter(firstWord)
+	s.shows("first read this to its end")
+	s.send(tea.WindowSizeMsg{Width: 120, Height: 60})
+	if text := s.text(); strings.Contains(text, "read this to its end") || !strings.Contains(text, "type "+firstWord) {
+		t.Errorf("after the screen was made larger:\n%s", text)
+	}
+}
+
+// TestNothingToDo: where every file is there already, no approval is invited; a preview without a title
+// has no row for it.
+func TestNothingToDo(t *testing.T) {
+	over := overview("a", "b")
+	over.Conflicts = nil
+	for n := range over.Items {
+		over.Items[n].Fate, over.Items[n].Conflicts = report.Unchanged, nil
+	}
+	s := sit(t, over, 100, 40)
+	s.shows("nothing to do: 2 files of the statement, all there already")
+	if s.press("i"); strings.Contains(s.text(), "title:") {
+		t.Errorf("an empty title:\n%s", s.text())
+	}
+}

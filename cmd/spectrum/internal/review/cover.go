@@ -108,12 +108,14 @@ func (m *Model) helpLines() []line {
 func (m *Model) factLines() []line {
 	lines := wrapped(gradeStyles[m.over.Grade], m.over.Word+": "+m.over.Verdict, m.width)
 	lines = append(lines, wrapped(plain, "Preview "+m.over.ID+", of "+m.over.Source, m.width)...)
-	for n, text := range wrap(m.over.Title, m.width-len("title: ")) {
-		begin := "title: "
-		if n > 0 {
-			begin = "     · "
+	if m.over.Title != "" {
+		for n, text := range wrap(m.over.Title, m.width-len("title: ")) {
+			begin := "title: "
+			if n > 0 {
+				begin = "     · "
+			}
+			lines = append(lines, line{plain, begin + text})
 		}
-		lines = append(lines, line{plain, begin + text})
 	}
 	lines = append(lines, wrapped(plain, "in "+m.over.Root, m.width)...)
 	for _, f := range m.over.Facts {
@@ -125,6 +127,9 @@ func (m *Model) factLines() []line {
 	}
 	return lines
 }
+
+// maxCreated is how many created files are named before an approval. What is lost is always named.
+const maxCreated = 5
 
 // approvedLines are what the statement approves: what is lost first.
 func (m *Model) approvedLines() (lines []line) {
@@ -140,7 +145,7 @@ func (m *Model) approvedLines() (lines []line) {
 			continue
 		}
 		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
-		if fate <= report.Replaced {
+		if fate <= report.Replaced || fate == report.Created && n <= maxCreated {
 			some := names[fate][:min(n, words.MaxNamed)]
 			text += ": " + strings.Join(some, ", ")
 			if more := n - len(some); more > 0 {
@@ -174,7 +179,11 @@ func (m *Model) verdictsText() string {
 		switch ids := statement.FormatConflicts(by[v]); {
 		case ids == "":
 		case v == "":
-			parts = append(parts, ids+" not decided, as nothing that is approved touches it")
+			them := "them"
+			if len(by[v]) == 1 {
+				them = "it"
+			}
+			parts = append(parts, ids+" not decided, as nothing that is approved touches "+them)
 		default:
 			parts = append(parts, ids+" "+string(v))
 		}

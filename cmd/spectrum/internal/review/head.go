@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
@@ -148,6 +149,9 @@ func (m *Model) lack() line {
 		return line{yellow, cut("to decide: "+m.openText(), m.width-len(how)) + how}
 	case m.draft.Why != nil:
 		return line{yellow, escaped(m.draft.Why.Error())}
+	}
+	if !slices.ContainsFunc(m.over.Items, func(i report.Item) bool { return m.approved[i.Number] && i.Fate != report.Unchanged }) {
+		return line{yellow, "nothing to do: " + counted(len(m.draft.Items), "file") + " of the statement, all there already; press q to leave"}
 	}
 	return line{green, "ready, " + counted(len(m.draft.Items), "file") + "; press A to read it whole and to approve"}
 }

@@ -95,6 +95,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 		if m.cover == approval {
 			m.unread() // the lines are others now
+			if m.message == readFirst {
+				m.message = ""
+			}
 		}
 	case tea.KeyPressMsg:
 		if cmd := m.key(msg); cmd != nil {
