@@ -7,10 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
@@ -123,13 +123,13 @@ func (a *app) linesAfter(shown presented, columns int) (lines int) {
 	return heightOf(strings.Join(after, "\n"), columns)
 }
 
-// heightOf is how many lines of a terminal a text without colors takes.
+// heightOf is how many lines of a terminal a text without colors takes at most.
 func heightOf(text string, columns int) (lines int) {
 	if text == "" {
 		return 0
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		lines += max(1, (utf8.RuneCountInString(line)+columns-1)/max(1, columns))
+		lines += max(1, (visible.Columns(line)+columns-1)/max(1, columns))
 	}
 	return lines
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -65,6 +64,7 @@ func (m *Model) layOutCover() (lines []line, last int) {
 	for _, w := range m.warnings() {
 		lines = append(lines, wrapped(w.style, w.text, m.width)...)
 	}
+	lines = append(lines, m.runningLines()...)
 	lines = append(lines, line{}, line{dim, "The whole statement:"})
 	lines = append(lines, wrapped(bold, m.draft.Statement, m.width)...)
 	lines = append(lines, line{}, line{dim, "What it approves:"})
@@ -108,30 +108,31 @@ func (m *Model) helpLines() []line {
 func (m *Model) factLines() []line {
 	lines := wrapped(gradeStyles[m.over.Grade], m.over.Word+": "+m.over.Verdict, m.width)
 	lines = append(lines, wrapped(plain, "Preview "+m.over.ID+", of "+m.over.Source, m.width)...)
-	for n, text := range wrap(m.over.Title, m.width-len("title: ")) {
-		begin := "title: "
-		if n > 0 {
-			begin = "     · "
-		}
-		lines = append(lines, line{plain, begin + text})
+	if m.over.Title != "" {
+		lines = append(lines, labeled(plain, "title: ", m.over.Title, m.width)...)
 	}
 	lines = append(lines, wrapped(plain, "in "+m.over.Root, m.width)...)
 	for _, f := range m.over.Facts {
-		text := f.Value
+		label := goesOn
 		if f.Name != "" {
-			text = f.Name + ": " + text
+			label = f.Name + ": "
 		}
-		lines = append(lines, wrapped(plain, text, m.width)...)
+		lines = append(lines, labeled(plain, label, f.Value, m.width)...)
 	}
 	return lines
 }
 
-// approvedLines are what the statement approves: what is lost first.
+// maxNamed is how many lines the names of files have that are removed, replaced or created, or that can
+// run: where there are more files, directories are named, as in a summary.
+const maxNamed = 200
+
+// approvedLines are what the statement approves: what is lost first. The content that stays as it is
+// is only counted.
 func (m *Model) approvedLines() (lines []line) {
 	names := map[report.Fate][]string{}
 	for n := range m.over.Items {
 		if i := &m.over.Items[n]; m.approved[i.Number] {
-			names[i.Fate] = append(names[i.Fate], shown(i.Path))
+			names[i.Fate] = append(names[i.Fate], i.Path)
 		}
 	}
 	for _, fate := range []report.Fate{report.Removed, report.Replaced, report.Created, report.Unchanged} {
@@ -139,20 +140,52 @@ func (m *Model) approvedLines() (lines []line) {
 		if n == 0 {
 			continue
 		}
-		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
-		if fate <= report.Replaced {
-			some := names[fate][:min(n, words.MaxNamed)]
-			text += ": " + strings.Join(some, ", ")
-			if more := n - len(some); more > 0 {
-				text += ", and " + number(more) + " more, which the list of files has"
-			}
+		style := letters[fate].style
+		lines = append(lines, wrapped(style, fmt.Sprintf("%s %s", fate, counted(n, "file")), m.width)...)
+		if fate == report.Unchanged {
+			continue
 		}
-		lines = append(lines, wrapped(letters[fate].style, text, m.width)...)
+		lines = append(lines, m.folded(style, "  "+fate.String()+" ", names[fate])...)
 	}
 	for _, sentence := range m.draft.Plan {
 		lines = append(lines, wrapped(plain, escaped(sentence), m.width)...)
 	}
 	return append(lines, wrapped(plain, m.verdictsText(), m.width)...)
+}
+
+// folded are lines with the names of files, or of their directories.
+func (m *Model) folded(style, label string, paths []string) (lines []line) {
+	rows, more := report.Fold(paths, maxNamed)
+	for _, r := range rows {
+		text := steady(r.Path)
+		if r.IsDir {
+			text += " " + counted(r.Files, "file")
+		}
+		lines = append(lines, labeled(style, label, text, m.width)...)
+	}
+	if more > 0 {
+		lines = append(lines, wrapped(style, label+counted(more, "more file")+", which the list of files has", m.width)...)
+	}
+	return lines
+}
+
+// runningLines are the approved files that can run by themselves, the most dangerous first: all of them.
+func (m *Model) runningLines() (lines []line) {
+	var rest []string
+	for _, number := range m.over.Running {
+		i := &m.over.Items[number-1]
+		switch {
+		case !m.approved[number]:
+		case len(lines) < maxNamed:
+			lines = append(lines, labeled(yellow, "  can run ", quoted(i.Path)+": "+escaped(i.Runs), m.width)...)
+		default:
+			rest = append(rest, i.Path)
+		}
+	}
+	if len(rest) > 0 {
+		lines = append(lines, m.folded(yellow, "  can run ", rest)...)
+	}
+	return lines
 }
 
 // verdictsText returns the decisions on the conflicts, once the statement is typed.
