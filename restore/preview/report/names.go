@@ -254,7 +254,7 @@ func (p *painter) name(f class, r *foldedRow, changes map[int]*difference) {
 }
 
 // leastOfName is how many columns of a name are shown at least.
-const leastOfName = 10
+const leastOfName = 16
 
 // note is what is said of a file or a directory.
 func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) string {
