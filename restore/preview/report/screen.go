@@ -40,6 +40,11 @@ const (
 // A Row is a name and what is said of it. Short is shown, whole, where the value has no room; "" for none.
 type Row struct{ Name, Value, Short string }
 
+// Fits reports whether the value of a [Row] has room on one line.
+func (s Screen) Fits(value string) bool {
+	return visible.Columns(value) <= max(MinColumns, s.Columns)-labelWidth
+}
+
 // The size of a summary.
 const (
 	MinColumns = 40
