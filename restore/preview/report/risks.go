@@ -10,9 +10,9 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// maxListed is how many files a row of risks names, and maxListedName the columns of each name.
+// MaxListed is how many files a row of risks names, and maxListedName the columns of each name.
 const (
-	maxListed     = 3
+	MaxListed     = 3
 	maxListedName = 40
 )
 
@@ -64,7 +64,7 @@ func (p *Report) secrets() []*preview.Item {
 // namesOf names the first items, and counts the others; "" for none.
 func namesOf(items []*preview.Item) string {
 	var names []string
-	for _, i := range items[:min(len(items), maxListed)] {
+	for _, i := range items[:min(len(items), MaxListed)] {
 		text := cut(name(i.Path), maxListedName)
 		if strings.Contains(i.Runs, preview.Executable) {
 			text += " (executable)"

@@ -110,8 +110,8 @@ func TestApprovedIsSeen(t *testing.T) {
 			s.press("pgdown")
 			read += s.text()
 		}
-		removed, replaced, created := strings.Index(read, "  remove gone.txt"), strings.Index(read, "  replace replaced.txt"), strings.Index(read, "create 19 files")
-		if removed < 0 || replaced < removed || created < replaced || !strings.Contains(read, "  create f00 ") || !strings.Contains(read, "  create f21 ") || !strings.Contains(read, "in /the/root") {
+		removed, replaced, created := strings.Index(read, "remove 1 file: gone.txt"), strings.Index(read, "replace 1 file: replaced.txt"), strings.Index(read, "create 19 files")
+		if removed < 0 || replaced < removed || created < replaced || !strings.Contains(read, "f00") || !strings.Contains(read, "f21") || !strings.Contains(read, "in /the/root") {
 			t.Errorf("%v: %d %d %d:\n%s", size, removed, replaced, created, read)
 		}
 		s.send(tea.WindowSizeMsg{Width: 40, Height: 12})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -141,7 +142,16 @@ func (m *Model) approvedLines() (lines []line) {
 			continue
 		}
 		style := letters[fate].style
-		lines = append(lines, wrapped(style, fmt.Sprintf("%s %s", fate, counted(n, "file")), m.width)...)
+		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
+		if few := n <= words.MaxNamed; few && fate != report.Unchanged {
+			for at, path := range names[fate] {
+				names[fate][at] = quoted(path)
+			}
+			text += ": " + strings.Join(names[fate], ", ")
+			lines = append(lines, wrapped(style, text, m.width)...)
+			continue
+		}
+		lines = append(lines, wrapped(style, text, m.width)...)
 		if fate == report.Unchanged {
 			continue
 		}
@@ -171,6 +181,9 @@ func (m *Model) folded(style, label string, paths []string) (lines []line) {
 
 // runningLines are the approved files that can run by themselves, the most dangerous first: all of them.
 func (m *Model) runningLines() (lines []line) {
+	if len(m.over.Running) <= report.MaxListed {
+		return nil // the facts above name them
+	}
 	var rest []string
 	for _, number := range m.over.Running {
 		i := &m.over.Items[number-1]
