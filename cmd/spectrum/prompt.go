@@ -50,8 +50,9 @@ const together = 200 * time.Millisecond
 
 // read reads one answer, without the white space at its ends: a line, or lines that arrive
 // together, joined with a space, because pasted text may have line breaks. If any of them is a
-// refusal, that is the answer. What was typed before the question is discarded, since it was typed for
-// something else. At the end of the input (Ctrl-D) the answer is empty. Ctrl-C and the end of ctx are
+// refusal, that is the answer, and so is an empty line at the beginning. What was typed before the
+// question is discarded, since it was typed for something else; so is what arrives with a refusal, which
+// would be input of the shell. At the end of the input (Ctrl-D) the answer is empty. Ctrl-C and the end of ctx are
 // an error.
 func (p *prompt) read(ctx context.Context) (string, error) {
 	if p.ended {
@@ -70,7 +71,7 @@ func (p *prompt) read(ctx context.Context) (string, error) {
 		_, _ = term.MakeRaw(fd)
 		_, _ = p.lines.Write(nil) // draws the prompt and what was typed again
 	}
-	if p.ended = p.keys.discard(); p.ended {
+	if p.ended = p.keys.discard(ctx); p.ended {
 		_, _ = io.WriteString(os.Stderr, p.text+"\r\n")
 		if errors.Is(p.keys.err, context.Canceled) {
 			return "", p.keys.err
@@ -86,7 +87,7 @@ func (p *prompt) read(ctx context.Context) (string, error) {
 	}
 	done := make(chan answer, 1)
 	go func() {
-		text, err := p.readLines()
+		text, err := p.readLines(ctx)
 		done <- answer{text, err}
 	}()
 	for {
@@ -105,7 +106,7 @@ func (p *prompt) read(ctx context.Context) (string, error) {
 }
 
 // readLines reads the lines of an answer.
-func (p *prompt) readLines() (string, error) {
+func (p *prompt) readLines(ctx context.Context) (string, error) {
 	var answer []string
 	p.lines.SetPrompt(p.text)
 	for {
@@ -121,7 +122,10 @@ func (p *prompt) readLines() (string, error) {
 			answer = append(answer, line)
 		}
 		switch {
-		case line != "" && isRefusal(line):
+		case isRefusal(line) && (line != "" || len(answer) == 0):
+			if !p.ended {
+				p.ended = p.keys.discard(ctx)
+			}
 			return line, nil
 		case p.ended || !p.keys.more(together):
 			return strings.Join(answer, " "), nil
@@ -206,11 +210,19 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// discard takes away what was typed until now, and reports whether the input ended with it.
-func (k *keys) discard() (ended bool) {
-	for len(k.typed) > 0 || k.err == nil && k.more(0) {
+// quiet is how long nothing is typed before a question begins: a terminal passes on only 4,096 bytes of a
+// long paste at a time, and the rest of it follows as soon as they were read.
+const quiet = 100 * time.Millisecond
+
+// discard takes away what was typed until now, up to a pause, and reports whether the input ended with
+// it, or ctx.
+func (k *keys) discard(ctx context.Context) (ended bool) {
+	for ctx.Err() == nil && (len(k.typed) > 0 || k.err == nil && k.more(quiet)) {
 		ended = ended || bytes.IndexByte(k.typed, endKey) >= 0
 		k.typed = nil
+	}
+	if k.err == nil && ctx.Err() != nil {
+		k.err = ctx.Err()
 	}
 	return ended || k.err != nil
 }

@@ -147,6 +147,23 @@ func TestPromptTypedBefore(t *testing.T) {
 	}
 }
 
+// TestPromptLongPaste: a paste that is longer than what a terminal holds, and that began before the
+// question, is no answer to it.
+func TestPromptLongPaste(t *testing.T) {
+	t.Parallel()
+	for name, paste := range map[string]string{"lines": strings.Repeat("\r", 20000), "words": strings.Repeat("sure ", 4000) + "\r"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sit(t, map[string]string{"a": "alpha"})
+			if _, err := s.tty.User.WriteString(paste + preview.Exactly + "\r"); err != nil {
+				t.Fatal(err)
+			}
+			s.answer(1, "\r")
+			s.ends(statusApproval, false)
+		})
+	}
+}
+
 // TestPromptSuspend: Ctrl-Z stops the program with the terminal as it was, and what was typed before
 // is still there when it goes on.
 func TestPromptSuspend(t *testing.T) {
@@ -216,7 +233,8 @@ func TestPromptPaste(t *testing.T) {
 		"three lines":             {[]string{broken}, statusOK, "a b"},
 		"a line feed after each":  {[]string{strings.ReplaceAll(broken, "\r", "\r\n")}, statusOK, "a b"},
 		"no Enter at the end":     {[]string{strings.TrimSuffix(broken, "\r"), "\r"}, statusOK, "a b"},
-		"empty lines":             {[]string{"\r\r" + preview.Exactly + "\r\r"}, statusOK, "a b"},
+		"empty lines first":       {[]string{"\r\r" + preview.Exactly + "\r\r"}, statusApproval, ""},
+		"empty lines after it":    {[]string{preview.Exactly + "\r\r\r"}, statusOK, "a b"},
 		"a sentence on each line": {[]string{"Approved: restore project state only.\rDo not restore items R-002.\rAcknowledge C-001.\r"}, statusOK, "a"},
 		"more after a statement":  {[]string{preview.Exactly + "\rls\r", preview.Exactly + "\r"}, statusOK, "a b"},
 		"five vague lines, once":  {[]string{"a\rb\rc\rd\re\r", preview.Exactly + "\r"}, statusOK, "a b"},

@@ -6,11 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
@@ -36,7 +37,8 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 	}
 	if asked := shown.candidate.asked; p.CouldReplace() {
 		asked.Replace = true
-		s.Next = append(s.Next, report.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...), Short: "the same, with --replace"})
+		row := report.Row{Name: "replace", Value: a.commandLine(previewWords(shown.candidate.origin, asked)...), Short: "the same, with --replace"}
+		s.Next = append(s.Next, unbroken(row, shown.candidate.origin, s))
 	}
 	for n, id := range report.Of(p).Unknown() {
 		name := ""
@@ -46,7 +48,8 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 		s.Next = append(s.Next, report.Row{Name: name, Value: a.commandLine("trust", "add", id), Short: a.commandLine("trust", "add", id[:leastSeen])})
 	}
 	if line := a.diffLine(shown.candidate.origin); line != "" {
-		s.Next = append(s.Next, report.Row{Name: "see more", Value: line, Short: a.shortDiff(shown.candidate.origin)})
+		row := report.Row{Name: "see more", Value: line, Short: a.shortDiff(shown.candidate.origin)}
+		s.Next = append(s.Next, unbroken(row, shown.candidate.origin, s))
 	}
 	s.Next = append(s.Next, report.Row{Name: "report", Value: state.ReportPath(p.ID())})
 	a.bar().clear()
@@ -71,6 +74,20 @@ func (a *app) showSummary(ctx context.Context, state *statedir.Dir, shown presen
 	}
 	a.tell("%s", goesOn(s, height))
 	return nil
+}
+
+// unbroken is a row with a command that names the paths of a preview. A path that is not plain is not
+// broken by the terminal, since a part of it could be taken for a row: the command has its short form then,
+// or is only described.
+func unbroken(row report.Row, o preview.Origin, s report.Screen) report.Row {
+	odd := func(path string) bool { return report.Name(path) != path }
+	if s.Fits(row.Value) || !slices.ContainsFunc(append([]string{o.ProjectRoot, o.RestoreRoot}, o.RunDirs...), odd) {
+		return row
+	}
+	if row.Value, row.Short = row.Short, ""; row.Value == "" || !s.Fits(row.Value) {
+		row.Value = "spectrum diff (same paths)"
+	}
+	return row
 }
 
 // goesOn are the rows of a summary that stay on the screen after a pager, which can be left before its
@@ -123,13 +140,13 @@ func (a *app) linesAfter(shown presented, columns int) (lines int) {
 	return heightOf(strings.Join(after, "\n"), columns)
 }
 
-// heightOf is how many lines of a terminal a text without colors takes.
+// heightOf is how many lines of a terminal a text without colors takes at most.
 func heightOf(text string, columns int) (lines int) {
 	if text == "" {
 		return 0
 	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		lines += max(1, (utf8.RuneCountInString(line)+columns-1)/max(1, columns))
+		lines += max(1, (visible.Columns(line)+columns-1)/max(1, columns))
 	}
 	return lines
 }

@@ -106,6 +106,12 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 	return scope.ProjectState, ""
 }
 
+// Parts of why an item may run by itself, in [Item.Runs].
+const (
+	Executable  = "it is executable"
+	SetIDSource = "its source has the set-"
+)
+
 // runsOf is why an output may run by itself, or "": its name, or that it is executable. A
 // source with a set-id bit is meant to run with the rights of another user.
 func (d *deciding) runsOf(i *Item, taken bool) string {
@@ -118,7 +124,7 @@ func (d *deciding) runsOf(i *Item, taken bool) string {
 		return ""
 	}
 	if i.perm&0o111 != 0 {
-		is := "it is executable"
+		is := Executable
 		if taken && isPlain(d.restore.Root(), i.Path) {
 			is += ", which the existing file is not"
 		}
@@ -126,11 +132,11 @@ func (d *deciding) runsOf(i *Item, taken bool) string {
 	}
 	switch o := i.output.IDBits(); {
 	case o == fs.ModeSetuid:
-		why = joined("its source has the set-user-ID bit, which is not restored", why)
+		why = joined(SetIDSource+"user-ID bit, which is not restored", why)
 	case o == fs.ModeSetgid:
-		why = joined("its source has the set-group-ID bit, which is not restored", why)
+		why = joined(SetIDSource+"group-ID bit, which is not restored", why)
 	case o != 0:
-		why = joined("its source has the set-user-ID and set-group-ID bits, which are not restored", why)
+		why = joined(SetIDSource+"user-ID and set-group-ID bits, which are not restored", why)
 	}
 	return why
 }

@@ -1,5 +1,10 @@
 package privacy
 
+import (
+	"slices"
+	"strings"
+)
+
 // Kind is what the names of a table have in common.
 type Kind int
 
@@ -17,12 +22,24 @@ var kinds = [...]struct {
 	why   string
 }{
 	{restricted, builtin[:], operatorWhy},
-	{"automatic.d", automatic[:], "it runs by itself, by a rule of the operator"},
+	{"automatic.d", automatic[:], automaticWhy},
 	{"identity.d", identity[:], "agents follow it, by a rule of the operator"},
 }
 
-// Reasons that stand in several rows of automatic.
+// automaticWhy is the reason of the operator's rules on what runs by itself.
+const automaticWhy = "it runs by itself, by a rule of the operator"
+
+// Reasons that stand in several rows of automatic, or that [Danger] ranks.
 const (
+	rights   = "it gives the rights of other users"
+	preload  = "every program runs what it names"
+	ours     = "spectrum takes its defaults from it"
+	device   = "the device manager runs what it names"
+	login    = "a login runs commands that it names"
+	atLogin  = "a login runs it"
+	ssh      = "SSH runs commands that it names"
+	desktop  = "a desktop runs what it says"
+	direnv   = "direnv runs it when the directory is entered"
 	gitHook  = "Git runs it, or what it names"
 	pipeline = "a build service runs what it says"
 	build    = "a build runs what it says"
@@ -33,6 +50,21 @@ const (
 	schedule = "cron runs what it says"
 	agent    = "an agent runs the commands that it names"
 )
+
+// dangers are reasons of automatic, from the most dangerous on: what has the rights of root, then what runs
+// without a command of the user, then what a command of the user runs.
+var dangers = [...]string{
+	automaticWhy, rights, preload, ours, unit, device, schedule, login, atLogin, ssh, shell, desktop, gitHook, agent, editor, direnv, python, pipeline, build,
+}
+
+// Danger ranks why a file runs by itself, which is what [Rules.Match] has found or a text that ends in it:
+// the lower, the more dangerous.
+func Danger(why string) int {
+	if at := slices.IndexFunc(dangers[:], func(known string) bool { return strings.HasSuffix(why, known) }); at >= 0 {
+		return at
+	}
+	return len(dangers)
+}
 
 // automatic is the table of names that run by themselves.
 var automatic = [...]name{
@@ -109,7 +141,7 @@ var automatic = [...]name{
 	{"**/.codex/", agent, nil},
 	{"**/.gemini/", agent, nil},
 
-	{".envrc", "direnv runs it when the directory is entered", nil},
+	{".envrc", direnv, nil},
 	{".bashrc", shell, nil},
 	{".bash_profile", shell, nil},
 	{".bash_login", shell, nil},
@@ -136,17 +168,22 @@ var automatic = [...]name{
 	{"**/etc/profile.d/", shell, nil},
 	{"**/etc/bash.bashrc", shell, nil},
 
+	{"sudoers", rights, nil},
+	{"**/sudoers.d/", rights, nil},
+	{"ld.so.preload", preload, nil},
+	{"**/spectrum/config.toml", ours, nil},
+
 	{"*.service", unit, nil},
 	{"*.timer", unit, nil},
 	{"*.socket", unit, nil},
 	{"**/init.d/", unit, nil},
-	{"**/udev/rules.d/", "the device manager runs what it names", nil},
+	{"**/udev/rules.d/", device, nil},
 	{"rc.local", unit, nil},
-	{"*.desktop", "a desktop runs what it says", nil},
-	{"**/autostart/", "a desktop runs what it says", nil},
-	{"authorized_keys", "a login runs commands that it names", nil},
-	{"**/.ssh/rc", "a login runs it", nil},
-	{"**/.ssh/config", "SSH runs commands that it names", nil},
+	{"*.desktop", desktop, nil},
+	{"**/autostart/", desktop, nil},
+	{"authorized_keys", login, nil},
+	{"**/.ssh/rc", atLogin, nil},
+	{"**/.ssh/config", ssh, nil},
 
 	{"crontab", schedule, nil},
 	{"*.crontab", schedule, nil},

@@ -82,7 +82,6 @@ const (
 	maxHeld      = 3
 	maxKinds     = 4
 	maxNotes     = 3
-	maxRunning   = 3
 	shownOfValid = 16 // digits of a validator's id
 )
 
@@ -93,8 +92,8 @@ type glance struct{ Name, Text, color string }
 func (p *painter) facts(v *Report) {
 	p.line("", heading("to"), cut(name(v.Block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
 	if title := v.titleText(); title != "" {                                                  // on one line, so that none begins with a part of it
-		if runes := []rune(title); len(runes) > p.Columns-labelWidth {
-			title = string(runes[:p.Columns-labelWidth-2]) + "…\""
+		if room := p.Columns - labelWidth; visible.Columns(title) > room {
+			title = title[:visible.Within(title, room-visible.Columns(ellipsis)-1)] + ellipsis + "\""
 		}
 		p.line("", heading("title"), title)
 	}
@@ -102,7 +101,7 @@ func (p *painter) facts(v *Report) {
 		p.rowOf(g.color, heading(g.Name), g.Text, wholeLines)
 	}
 	for _, g := range v.heldGlances() {
-		p.row(g.color, heading(g.Name), g.Text)
+		p.rowOf(g.color, heading(g.Name), g.Text, p.linesOfHeld())
 	}
 }
 
@@ -154,8 +153,16 @@ func (p *painter) kinds(kinds []resolved, room int) {
 
 // leastOfKind is how many lines a way to resolve conflicts has at least, so that it can be read.
 func (s Screen) leastOfKind() int {
-	if s.Columns < narrow {
+	if s.Columns < narrow && s.squeeze < shortKinds {
 		return 2
+	}
+	return 1
+}
+
+// linesOfHeld is how many lines each reason has that the candidate is in quarantine, and the secrets.
+func (s Screen) linesOfHeld() int {
+	if s.squeeze < shortHeld {
+		return maxRowLines
 	}
 	return 1
 }
@@ -211,8 +218,11 @@ func (p *Report) mainGlances(free uint64) []glance {
 	return append(rows, glance{"conflicts", p.conflictsText(), ""})
 }
 
-// heldGlances are why the candidate is in quarantine.
+// heldGlances are the files that may hold secrets, and why the candidate is in quarantine.
 func (p *Report) heldGlances() (rows []glance) {
+	if secrets := namesOf(p.secrets()); secrets != "" {
+		rows = append(rows, glance{"secrets", secrets, yellow})
+	}
 	for n, f := range p.Held {
 		if n == maxHeld {
 			return append(rows, glance{"", counted(len(p.Held)-n, "more finding"), ""})
@@ -224,8 +234,11 @@ func (p *Report) heldGlances() (rows []glance) {
 
 // otherGlances are what can run by itself, warnings and notes.
 func (p *Report) otherGlances() (rows []glance) {
-	if runs := p.runsText(); runs != "" {
+	if runs := namesOf(p.running()); runs != "" {
 		rows = append(rows, glance{"can run", runs, yellow})
+	}
+	if writable := namesOf(p.writable()); writable != "" {
+		rows = append(rows, glance{"writable", "by every user: " + writable, yellow})
 	}
 	for _, warning := range append(slices.Clone(p.Block.Root.Warnings), p.Warning) {
 		if warning != "" {
@@ -421,34 +434,6 @@ func kindsOfConflicts(conflicts []preview.Conflict) []resolved {
 
 // itemIDs are the ids of items in a text.
 var itemIDs = regexp.MustCompile(`\bR-\d+\b`)
-
-// runsText names the proposed files that may run by themselves; "" for none.
-func (p *Report) runsText() string {
-	var names []string
-	for n := range p.Block.Items {
-		if i := &p.Block.Items[n]; i.Runs != "" {
-			names = append(names, name(i.Path))
-		}
-	}
-	if more := len(names) - maxRunning; more > 0 {
-		names = append(names[:maxRunning], counted(more, "other file"))
-	}
-	return strings.Join(names, ", ")
-}
-
-// openedTo names the files that are replaced by ones that more users may read, write or run.
-func (p *Report) openedTo() string {
-	var names []string
-	for n := range p.Block.Items {
-		if i := &p.Block.Items[n]; i.Opens {
-			names = append(names, name(i.Path))
-		}
-	}
-	if more := len(names) - maxRunning; more > 0 {
-		names = append(names[:maxRunning], counted(more, "other file"))
-	}
-	return strings.Join(names, ", ")
-}
 
 // notes are what the report says of files that are replaced or removed.
 func (p *Report) notes() []string {

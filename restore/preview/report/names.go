@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -79,15 +79,18 @@ const (
 	mostOfActs  = 8
 )
 
-// least is how many lines the names need: some for each fate of files that a restore is about, or one.
+// leastOf is how many lines the names need: some for each fate of files that a restore is about, or one.
 // Of the others the number is enough, which is shown with the facts.
-func (g byClass) least() int {
+func (s Screen) leastOf(g byClass) int {
 	lines, extra := 0, 0
 	for _, f := range classes {
 		if f.acts() && len(g[f]) > 0 {
 			lines++
 			extra += min(len(g[f]), leastOfActs) - 1
 		}
+	}
+	if s.squeeze >= shortNames {
+		extra = 0
 	}
 	return max(1, lines+min(extra, mostOfActs))
 }
@@ -105,7 +108,7 @@ func (p *painter) files(groups byClass, found *diffs, lines int) {
 			others++
 		}
 	}
-	others = min(others, max(0, lines-groups.least()))
+	others = min(others, max(0, lines-p.leastOf(groups)))
 	if acting == 0 {
 		others = max(1, others)
 	}
@@ -140,6 +143,27 @@ func (p *painter) files(groups byClass, found *diffs, lines int) {
 		}
 		lines -= len(rows) + min(more, 1)
 	}
+}
+
+// A Folded is a file, or a directory of which only the number of files is shown. Path can be shown.
+type Folded struct {
+	Path  string
+	IsDir bool
+	Files int
+}
+
+// Fold shows files by their paths on at most so many lines: as many as fit have a line each, or their
+// directory has one. More is how many files have neither.
+func Fold(paths []string, lines int) (folded []Folded, more int) {
+	items := make([]preview.Item, len(paths))
+	for n, path := range paths {
+		items[n].Path = path
+	}
+	rows, more := fold(items, lines)
+	for _, r := range rows {
+		folded = append(folded, Folded{name(r.path), r.dir != nil, r.count()})
+	}
+	return folded, more
 }
 
 // A foldedRow is a file, or a directory of which only the number of files is shown.
@@ -219,18 +243,18 @@ func (p *painter) name(f class, r *foldedRow, changes map[int]*difference) {
 		notes = []string{notes[0] + "  " + r.item.ID, notes[0], r.item.ID}
 	}
 	begin, path := heading(f.word), name(r.path)
-	width := p.Columns - utf8.RuneCountInString(begin) - 2
+	width := p.Columns - visible.Columns(begin) - 2
 	note := notes[len(notes)-1]
 	for _, n := range slices.Backward(notes) {
-		if utf8.RuneCountInString(n)+min(leastOfName, utf8.RuneCountInString(path)) <= width {
+		if visible.Columns(n)+min(leastOfName, visible.Columns(path)) <= width {
 			note = n
 		}
 	}
-	p.line(f.color, begin, cut(path, max(leastOfName, width-utf8.RuneCountInString(note)))+"  "+note)
+	p.line(f.color, begin, cut(path, max(leastOfName, width-visible.Columns(note)))+"  "+note)
 }
 
-// leastOfName is how many characters of a name are shown at least.
-const leastOfName = 10
+// leastOfName is how many columns of a name are shown at least.
+const leastOfName = 16
 
 // note is what is said of a file or a directory.
 func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) string {

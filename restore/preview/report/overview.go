@@ -28,6 +28,7 @@ type Overview struct {
 	Facts   []Row // what else an operator must know; a row without a name goes on with the one before
 
 	Items     []Item // of the candidate, in the order of their numbers
+	Running   []int  // proposed items that may run by themselves, by number, the most dangerous first
 	Conflicts []Conflict
 }
 
@@ -76,6 +77,7 @@ type Item struct {
 	Free       bool      // it is proposed, and nothing is in the way of it
 	Restricted bool      // it may hold secrets: only a statement that names it restores it
 	Opens      bool      // it replaces a file that other users had less access to
+	Writable   bool      // it is created, and every user may write it
 	Conflicts  []int     // that are about it, by number
 }
 
@@ -114,8 +116,11 @@ func (p *Report) Overview(free uint64) Overview {
 	for _, g := range p.allGlances(free, maxKinds) {
 		v.Facts = append(v.Facts, Row{Name: g.Name, Value: g.Text})
 	}
-	if opened := p.openedTo(); opened != "" {
+	if opened := namesOf(p.opened()); opened != "" {
 		v.Facts = append(v.Facts, Row{Name: "more access", Value: opened})
+	}
+	for _, i := range p.running() {
+		v.Running = append(v.Running, i.Number)
 	}
 	for n := range p.items {
 		v.Items = append(v.Items, p.shownItem(n))
@@ -135,7 +140,7 @@ func (p *Report) shownItem(n int) Item {
 	out := Item{
 		Number: i.Number, ID: i.ID, Path: i.Path, Scope: string(i.Scope), Label: string(i.Label), Reason: i.Reason, Runs: i.Runs,
 		SHA256: i.SHA256, Mode: i.Mode, Time: i.Time, Bytes: i.Bytes, Fate: LeftAside,
-		Restricted: i.Scope == scope.RestrictedContext, Opens: i.Opens, Removal: i.Removed,
+		Restricted: i.Scope == scope.RestrictedContext, Opens: i.Opens, Writable: isWritable(i), Removal: i.Removed,
 	}
 	if p.proposes(i) || i.IsDiverged() {
 		out.Fate, out.Free = Fate(slices.Index(classes, classOf(i))), p.proposes(i) && i.IsFree()

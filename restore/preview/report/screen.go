@@ -7,7 +7,9 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
 // A Screen is the terminal on which a preview is summarized.
@@ -21,11 +23,27 @@ type Screen struct {
 	Next  []Row
 	After int // lines that follow on the same screen
 
-	isTight bool // there are no empty lines
+	squeeze squeeze
 }
+
+// squeeze is what a summary does without that has too few lines. Each includes those before it.
+type squeeze int
+
+const (
+	noGaps     squeeze = iota + 1 // empty lines
+	shortHeld                     // what holds a candidate, after a line
+	shortKinds                    // resolutions, after a line
+	shortNames                    // names of files, but for one line of each fate
+	mostSqueeze
+)
 
 // A Row is a name and what is said of it. Short is shown, whole, where the value has no room; "" for none.
 type Row struct{ Name, Value, Short string }
+
+// Fits reports whether the value of a [Row] has room on one line.
+func (s Screen) Fits(value string) bool {
+	return visible.Columns(value) <= max(MinColumns, s.Columns)-labelWidth
+}
 
 // The size of a summary.
 const (
@@ -56,40 +74,47 @@ func (p *Report) WriteSummary(ctx context.Context, w io.Writer, s Screen) (fits 
 	return fits, err
 }
 
-// layOut is the summary for a screen, without empty lines if it fits only so, or else for a large one.
+// layOut is the summary for a screen, without empty lines if it fits only so, or else for a large one: with
+// so much left out that it has at most [MaxLines].
 func (p *Report) layOut(s Screen, found *diffs) (text []byte, fits bool) {
-	for _, s.isTight = range []bool{false, true} {
-		if text, fits = p.arrange(s, found, min(MaxLines, s.Lines-1-s.After)); fits {
+	lines := min(MaxLines, s.Lines-1-s.After)
+	for _, s.squeeze = range []squeeze{0, noGaps} {
+		if text, height, isCut := p.arrange(s, found, lines); !isCut && height <= lines {
 			return text, true
 		}
 	}
-	s.isTight = false
-	text, _ = p.arrange(s, found, MaxLines)
+	for s.squeeze = 0; s.squeeze < mostSqueeze; s.squeeze++ {
+		var height int
+		if text, height, _ = p.arrange(s, found, MaxLines); height <= MaxLines {
+			break
+		}
+	}
 	return text, false
 }
 
 // arrange is the summary on so many lines, if they are enough for what is never left out. The other
 // facts have the lines that this, the last rows and some names of each fate leave; then come the advice
 // on conflicts and the other names, last those of files that stay as they are.
-func (p *Report) arrange(s Screen, found *diffs, lines int) (text []byte, fits bool) {
+func (p *Report) arrange(s Screen, found *diffs, lines int) (text []byte, height int, isCut bool) {
 	groups, kinds, head := p.byFate(), kindsOfConflicts(p.Block.Conflicts), s.painter()
 	head.verdict(p)
 	head.facts(p)
-	least := 1 + head.leastOfKinds(kinds) + groups.least()
+	named := s.leastOf(groups)
+	least := 1 + head.leastOfKinds(kinds) + named
 	foot := head.foot(MaxLines - head.height - min(1, len(p.otherGlances())) - least)
 	head.otherFacts(p, lines-foot.height-least)
-	head.kinds(kinds, lines-foot.height-head.height-groups.least()-1)
+	head.kinds(kinds, lines-foot.height-head.height-named-1)
 	head.gap()
 	names := s.painter()
-	names.files(groups, found, max(groups.least(), lines-foot.height-head.height))
+	names.files(groups, found, max(named, lines-foot.height-head.height))
 	for _, part := range []*painter{head, names, foot} {
 		text = append(text, part.text.Bytes()...)
 	}
-	return text, !head.isCut && !names.isCut && head.height+names.height+foot.height <= lines
+	return text, head.height + names.height + foot.height, head.isCut || names.isCut
 }
 
 // foot are the last rows, on so many lines: where these are not enough, the longest values have their
-// short form, or are cut if they have none. A short form is never cut: it may be a command to be copied.
+// short form. Neither is ever cut, since it may be a command to be copied, unless it takes half of a screen.
 func (s Screen) foot(lines int) *painter {
 	rows, isShort := slices.Clone(s.Next), make([]bool, len(s.Next))
 	for {
@@ -97,21 +122,24 @@ func (s Screen) foot(lines int) *painter {
 		out.gap()
 		for n, row := range rows {
 			out.line("", heading(row.Name), row.Value)
-			if !isShort[n] && (longest < 0 || utf8.RuneCountInString(row.Value) > utf8.RuneCountInString(rows[longest].Value)) {
+			if !isShort[n] && (row.Short != "" || visible.Columns(row.Value) > maxLastRow*s.Columns) && (longest < 0 || visible.Columns(row.Value) > visible.Columns(rows[longest].Value)) {
 				longest = n
 			}
 		}
-		if out.height <= lines || longest < 0 || utf8.RuneCountInString(rows[longest].Value) <= s.Columns-labelWidth {
+		if out.height <= lines || longest < 0 || visible.Columns(rows[longest].Value) <= s.Columns-labelWidth {
 			return out
 		}
 		row := &rows[longest]
 		if isShort[longest] = row.Short != ""; isShort[longest] {
 			row.Value = row.Short
 		} else {
-			row.Value = cut(row.Value, s.Columns-labelWidth)
+			row.Value = cut(row.Value, maxLastRow*s.Columns-labelWidth)
 		}
 	}
 }
+
+// maxLastRow is how many lines a last row takes at most.
+const maxLastRow = MaxLines / 2
 
 // WriteRecap writes what is approved in a few lines, to stand above the question.
 func (p *Report) WriteRecap(w io.Writer, s Screen) error {
@@ -120,11 +148,16 @@ func (p *Report) WriteRecap(w io.Writer, s Screen) error {
 	out.rowOf(bold+";"+color, word+": ", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), sizeText(p.bytesToWrite()), cut(name(p.Block.Root.Real), maxRowLines*out.Columns)), wholeLines)
 	out.rowOf("", "", "signed by "+strings.Join(p.signers(), ", "), wholeLines)
 	out.rowOf("", "", "conflicts: "+p.conflictsText(), wholeLines)
-	if runs := p.runsText(); runs != "" {
-		out.row("", "", "can run by itself: "+runs)
-	}
-	if opened := p.openedTo(); opened != "" {
-		out.row(yellow, "gives other users more access: ", opened)
+	for _, risk := range []struct {
+		color, name string
+		items       []*preview.Item
+	}{
+		{yellow, "may hold secrets: ", p.secrets()}, {"", "can run by itself: ", p.running()},
+		{yellow, "gives other users more access: ", p.opened()}, {yellow, "every user can write: ", p.writable()},
+	} {
+		if text := namesOf(risk.items); text != "" {
+			out.row(risk.color, risk.name, text)
+		}
 	}
 	out.row("", "", "\"spectrum rollback\" can undo the commit, which prints the command")
 	_, err := out.text.WriteTo(w)
@@ -170,12 +203,12 @@ const labelWidth = 13
 // prefix.
 func (p *painter) line(color, prefix, text string) {
 	p.text.WriteString(p.colored(color, prefix) + text + "\n")
-	p.height += max(1, (utf8.RuneCountInString(prefix+text)+p.Columns-1)/p.Columns)
+	p.height += max(1, (visible.Columns(prefix+text)+p.Columns-1)/p.Columns)
 }
 
 // gap writes an empty line, where there is room for one.
 func (p *painter) gap() {
-	if !p.isTight {
+	if p.squeeze < noGaps {
 		p.line("", "", "")
 	}
 }
@@ -192,7 +225,7 @@ func (p *painter) row(color, prefix, text string) { p.rowOf(color, prefix, text,
 
 // rowOf is row with at most so many lines.
 func (p *painter) rowOf(color, prefix, text string, most int) {
-	indent := utf8.RuneCountInString(prefix)
+	indent := visible.Columns(prefix)
 	lines := broken(text, p.Columns-indent)
 	if len(lines) > most {
 		lines = lines[:most]
@@ -206,43 +239,47 @@ func (p *painter) rowOf(color, prefix, text string, most int) {
 	}
 }
 
-// broken breaks a text between words into lines of at most so many characters. A word that is
+// broken breaks a text between words into lines of at most so many columns. A word that is
 // longer than a line is broken too.
 func broken(text string, width int) []string {
 	var lines []string
 	line, used := "", 0
 	for _, word := range strings.Fields(text) {
-		runes := []rune(word)
-		if used > 0 && used+1+len(runes) <= width {
-			line, used = line+" "+word, used+1+len(runes)
+		long := visible.Columns(word)
+		if used > 0 && used+1+long <= width {
+			line, used = line+" "+word, used+1+long
 			continue
 		}
 		if used > 0 {
 			lines = append(lines, line)
 		}
-		for ; len(runes) > width; runes = runes[width:] {
-			lines = append(lines, string(runes[:width]))
+		for visible.Columns(word) > width {
+			at := visible.Within(word, width)
+			lines = append(lines, word[:at])
+			word = word[at:]
 		}
-		line, used = string(runes), len(runes)
+		line, used = word, visible.Columns(word)
 	}
 	return append(lines, line)
 }
 
-// cutEnd shortens a text to so many characters, at its end.
+// ellipsis marks what is left out of a text.
+const ellipsis = "…"
+
+// cutEnd shortens a text to so many columns, at its end.
 func cutEnd(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
+	if visible.Columns(text) <= width {
 		return text
 	}
-	return strings.TrimRight(string(runes[:width-2]), " ") + " …"
+	return strings.TrimRight(text[:visible.Within(text, width-1-visible.Columns(ellipsis))], " ") + " " + ellipsis
 }
 
-// cut shortens a text to so many characters, in the middle: the end of a path says most.
+// cut shortens a text to so many columns, in the middle: the end of a path says most.
 func cut(text string, width int) string {
-	runes := []rune(text)
-	if len(runes) <= width {
+	if visible.Columns(text) <= width {
 		return text
 	}
-	head := (width - 1) / 3
-	return string(runes[:head]) + "…" + string(runes[len(runes)-(width-1-head):])
+	width -= visible.Columns(ellipsis)
+	head := text[:visible.Within(text, width/3)]
+	return head + ellipsis + text[visible.EndWithin(text, width-visible.Columns(head)):]
 }

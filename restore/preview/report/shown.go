@@ -30,9 +30,11 @@ func escaped(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// name shows a name: as it is when it is plain, else quoted, so that where it
+// Name shows a name: as it is when it is plain, else quoted, so that where it
 // begins and ends can be seen. A plain name never begins with a quote, so no two
 // names are shown as one.
+func Name(s string) string { return name(s) }
+
 func name(s string) string {
 	for _, c := range []byte(s) {
 		if !plain(c) {

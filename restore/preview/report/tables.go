@@ -87,7 +87,15 @@ func whyOf(i *preview.Item) string {
 	return "the candidate holds it, and the scope is wanted"
 }
 
+// riskOf is the risk of an item, and that every user may write a new file.
 func riskOf(i *preview.Item) string {
+	if isWritable(i) {
+		return riskOfTarget(i) + "; every user may write it: mode " + i.Mode
+	}
+	return riskOfTarget(i)
+}
+
+func riskOfTarget(i *preview.Item) string {
 	risk := "low: nothing is there"
 	switch {
 	case i.Class == preview.Replaces:

@@ -85,7 +85,7 @@ func TestApproveLong(t *testing.T) {
 	}
 }
 
-// TestApprovedIsSeen: what is removed and replaced, and where, has to be on the screen before the
+// TestApprovedIsSeen: what is removed, replaced and created, and where, has to be on the screen before the
 // word counts, on every screen, and comes first; a screen that is resized is read anew.
 func TestApprovedIsSeen(t *testing.T) {
 	var paths []string
@@ -101,7 +101,7 @@ func TestApprovedIsSeen(t *testing.T) {
 		s.shows("/the/root")
 		s.press("down", "x", "c", "E", "A")
 		read := s.text()
-		for range 10 {
+		for range 20 {
 			if strings.Contains(s.text(), "type "+firstWord) {
 				break
 			}
@@ -112,7 +112,7 @@ func TestApprovedIsSeen(t *testing.T) {
 			read += s.text()
 		}
 		removed, replaced, created := strings.Index(read, "remove 1 file: gone.txt"), strings.Index(read, "replace 1 file: replaced.txt"), strings.Index(read, "create 19 files")
-		if removed < 0 || replaced < removed || created < replaced || !strings.Contains(read, "in /the/root") {
+		if removed < 0 || replaced < removed || created < replaced || !strings.Contains(read, "f00") || !strings.Contains(read, "f21") || !strings.Contains(read, "in /the/root") {
 			t.Errorf("%v: %d %d %d:\n%s", size, removed, replaced, created, read)
 		}
 		s.send(tea.WindowSizeMsg{Width: 40, Height: 12})

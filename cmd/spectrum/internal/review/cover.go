@@ -65,6 +65,7 @@ func (m *Model) layOutCover() (lines []line, last int) {
 	for _, w := range m.warnings() {
 		lines = append(lines, wrapped(w.style, w.text, m.width)...)
 	}
+	lines = append(lines, m.runningLines()...)
 	lines = append(lines, line{}, line{dim, "The whole statement:"})
 	lines = append(lines, wrapped(bold, m.draft.Statement, m.width)...)
 	lines = append(lines, line{}, line{dim, "What it approves:"})
@@ -109,34 +110,30 @@ func (m *Model) factLines() []line {
 	lines := wrapped(gradeStyles[m.over.Grade], m.over.Word+": "+m.over.Verdict, m.width)
 	lines = append(lines, wrapped(plain, "Preview "+m.over.ID+", of "+m.over.Source, m.width)...)
 	if m.over.Title != "" {
-		for n, text := range wrap(m.over.Title, m.width-len("title: ")) {
-			begin := "title: "
-			if n > 0 {
-				begin = "     · "
-			}
-			lines = append(lines, line{plain, begin + text})
-		}
+		lines = append(lines, labeled(plain, "title: ", m.over.Title, m.width)...)
 	}
 	lines = append(lines, wrapped(plain, "in "+m.over.Root, m.width)...)
 	for _, f := range m.over.Facts {
-		text := f.Value
+		label := goesOn
 		if f.Name != "" {
-			text = f.Name + ": " + text
+			label = f.Name + ": "
 		}
-		lines = append(lines, wrapped(plain, text, m.width)...)
+		lines = append(lines, labeled(plain, label, f.Value, m.width)...)
 	}
 	return lines
 }
 
-// maxCreated is how many created files are named before an approval. What is lost is always named.
-const maxCreated = 5
+// maxNamed is how many lines the names of files have that are removed, replaced or created, or that can
+// run: where there are more files, directories are named, as in a summary.
+const maxNamed = 200
 
-// approvedLines are what the statement approves: what is lost first.
+// approvedLines are what the statement approves: what is lost first. The content that stays as it is
+// is only counted.
 func (m *Model) approvedLines() (lines []line) {
 	names := map[report.Fate][]string{}
 	for n := range m.over.Items {
 		if i := &m.over.Items[n]; m.approved[i.Number] {
-			names[i.Fate] = append(names[i.Fate], shown(i.Path))
+			names[i.Fate] = append(names[i.Fate], i.Path)
 		}
 	}
 	for _, fate := range []report.Fate{report.Removed, report.Replaced, report.Created, report.Unchanged} {
@@ -144,20 +141,64 @@ func (m *Model) approvedLines() (lines []line) {
 		if n == 0 {
 			continue
 		}
+		style := letters[fate].style
 		text := fmt.Sprintf("%s %s", fate, counted(n, "file"))
-		if fate <= report.Replaced || fate == report.Created && n <= maxCreated {
-			some := names[fate][:min(n, words.MaxNamed)]
-			text += ": " + strings.Join(some, ", ")
-			if more := n - len(some); more > 0 {
-				text += ", and " + number(more) + " more, which the list of files has"
+		if few := n <= words.MaxNamed; few && fate != report.Unchanged {
+			for at, path := range names[fate] {
+				names[fate][at] = quoted(path)
 			}
+			text += ": " + strings.Join(names[fate], ", ")
+			lines = append(lines, wrapped(style, text, m.width)...)
+			continue
 		}
-		lines = append(lines, wrapped(letters[fate].style, text, m.width)...)
+		lines = append(lines, wrapped(style, text, m.width)...)
+		if fate == report.Unchanged {
+			continue
+		}
+		lines = append(lines, m.folded(style, "  "+fate.String()+" ", names[fate])...)
 	}
 	for _, sentence := range m.draft.Plan {
 		lines = append(lines, wrapped(plain, escaped(sentence), m.width)...)
 	}
 	return append(lines, wrapped(plain, m.verdictsText(), m.width)...)
+}
+
+// folded are lines with the names of files, or of their directories.
+func (m *Model) folded(style, label string, paths []string) (lines []line) {
+	rows, more := report.Fold(paths, maxNamed)
+	for _, r := range rows {
+		text := steady(r.Path)
+		if r.IsDir {
+			text += " " + counted(r.Files, "file")
+		}
+		lines = append(lines, labeled(style, label, text, m.width)...)
+	}
+	if more > 0 {
+		lines = append(lines, wrapped(style, label+counted(more, "more file")+", which the list of files has", m.width)...)
+	}
+	return lines
+}
+
+// runningLines are the approved files that can run by themselves, the most dangerous first: all of them.
+func (m *Model) runningLines() (lines []line) {
+	if len(m.over.Running) <= report.MaxListed {
+		return nil // the facts above name them
+	}
+	var rest []string
+	for _, number := range m.over.Running {
+		i := &m.over.Items[number-1]
+		switch {
+		case !m.approved[number]:
+		case len(lines) < maxNamed:
+			lines = append(lines, labeled(yellow, "  can run ", quoted(i.Path)+": "+escaped(i.Runs), m.width)...)
+		default:
+			rest = append(rest, i.Path)
+		}
+	}
+	if len(rest) > 0 {
+		lines = append(lines, m.folded(yellow, "  can run ", rest)...)
+	}
+	return lines
 }
 
 // verdictsText returns the decisions on the conflicts, once the statement is typed.

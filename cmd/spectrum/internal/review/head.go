@@ -45,7 +45,7 @@ func (m *Model) head() []line {
 func (m *Model) warnings() (lines []line) {
 	for _, f := range m.over.Facts {
 		switch f.Name {
-		case "can run", "more access":
+		case "secrets", "can run", "more access", "writable":
 			lines = append(lines, line{yellow, f.Name + ": " + f.Value})
 		case "quarantine", "warning":
 			lines = append(lines, line{red, f.Name + ": " + f.Value})

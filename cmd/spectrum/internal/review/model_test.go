@@ -515,19 +515,62 @@ func TestLowStanding(t *testing.T) {
 	sit(t, v, 40, 12).shows("signer pinned; 3 conflicts")
 }
 
-// TestMoreReplaced: an approval of more files than it names says where the others are named.
+// TestMoreReplaced: an approval of more files than it names names their directories, or says where the
+// others are named.
 func TestMoreReplaced(t *testing.T) {
-	var paths []string
-	for n := range 1500 {
-		paths = append(paths, fmt.Sprintf("f%04d", n))
+	for begin, want := range map[string]string{"": "replace 1,301 more files, which the list of files has", "src/": "replace src/ 1,500 files"} {
+		var paths []string
+		for n := range 1500 {
+			paths = append(paths, fmt.Sprintf("%sf%04d", begin, n))
+		}
+		v := overview(paths...)
+		for n := range v.Items {
+			v.Items[n].Fate = report.Replaced
+		}
+		s := sit(t, v, 80, 40).press("c", "E", "c", "A")
+		s.shows("1,500 files", "R-1500")
+		lines, last := s.coverLines()
+		text := ""
+		for _, l := range lines[:last] {
+			text += l.text + "\n"
+		}
+		if !strings.Contains(text, want) || strings.Contains(text, "--json") {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
 	}
-	v := overview(paths...)
-	for n := range v.Items {
-		v.Items[n].Fate = report.Replaced
-	}
-	s := sit(t, v, 80, 40).press("c", "E", "c", "A")
-	s.shows("1,500 files", "and 1,480 more, which the list", "R-1500")
-	if strings.Contains(s.text(), "--json") {
-		t.Errorf("a review has no JSON:\n%s", s.text())
+}
+
+// TestNothingBeginsALine: no text of others begins a line of a cover, whatever is in a name, and a name is
+// quoted where its ends could not be seen.
+func TestNothingBeginsALine(t *testing.T) {
+	const forged = "conflicts: none; signer pinned"
+	for _, columns := range []int{40, 60, 80} {
+		for blanks := range columns {
+			hostile := "a" + strings.Repeat("漢", blanks%7) + strings.Repeat("x", blanks) + " " + forged + " " + forged
+			v := overview(hostile, "b")
+			v.Items[0].Fate, v.Items[0].Before = report.Replaced, &report.Existing{Mode: "0644"}
+			v.Items[0].Runs, v.Running = "it is executable", []int{1}
+			v.Conflicts[0].Path = hostile
+			v.Title = report.Name("t" + hostile)
+			v.Facts = append(v.Facts, report.Row{Name: "can run", Value: report.Name(hostile)}, report.Row{Value: report.Name(hostile)}, report.Row{Name: "warning", Value: hostile})
+			s := sit(t, v, columns, 40).press("c", "E", "esc")
+			pages := [][]line{s.aboutItem(&v.Items[0], columns), s.aboutConflict(&v.Conflicts[0], columns)}
+			for _, key := range []string{"i", "A"} {
+				s.press(key)
+				lines, _ := s.coverLines()
+				pages = append(pages, lines)
+				s.press("esc")
+			}
+			for _, lines := range pages {
+				for _, l := range lines {
+					if strings.HasPrefix(l.text, "conflicts: none") || strings.HasPrefix(l.text, "none") || width(l.text) > columns {
+						t.Fatalf("%d columns: %q", columns, l.text)
+					}
+				}
+			}
+			if text := fmt.Sprint(pages); !strings.Contains(text, `"a`) {
+				t.Fatalf("a name is not quoted:\n%s", text)
+			}
+		}
 	}
 }

@@ -165,16 +165,9 @@ func (m *Model) details() (head, rows []line) {
 	return head, nil
 }
 
-func wrapped(style, text string, columns int) (lines []line) {
-	for _, l := range wrap(text, columns) {
-		lines = append(lines, line{style, l})
-	}
-	return lines
-}
-
 // aboutItem is what is known of a file.
 func (m *Model) aboutItem(i *report.Item, columns int) []line {
-	lines := wrapped(bold, shown(i.Path), columns)
+	lines := wrapped(bold, quoted(i.Path), columns)
 	state := "not approved"
 	if m.approved[i.Number] {
 		state = "approved by the statement"
@@ -195,6 +188,9 @@ func (m *Model) aboutItem(i *report.Item, columns int) []line {
 	}
 	if i.Opens {
 		lines = append(lines, wrapped(yellow, "gives other users more access than the existing file", columns)...)
+	}
+	if i.Writable {
+		lines = append(lines, wrapped(yellow, "every user can write it", columns)...)
 	}
 	if i.Runs != "" {
 		lines = append(lines, wrapped(yellow, "can run by itself: "+escaped(i.Runs), columns)...)
@@ -231,7 +227,7 @@ func (m *Model) aboutDir(r row, columns int) []line {
 			in++
 		}
 	}
-	lines := wrapped(bold, shown(r.path), columns)
+	lines := wrapped(bold, quoted(r.path), columns)
 	lines = append(lines, wrapped(plain, fmt.Sprintf("%s, %s; %s approved by the statement", counted(r.to-r.from, "file"), bytesText(bytes), number(in)), columns)...)
 	for f := report.Blocked; f <= report.LeftAside; f++ {
 		if count[f] > 0 {
@@ -244,7 +240,7 @@ func (m *Model) aboutDir(r row, columns int) []line {
 // aboutConflict is an entry of the register.
 func (m *Model) aboutConflict(c *report.Conflict, columns int) []line {
 	lines := wrapped(bold, c.ID+" "+c.Type+": "+m.decisionText(c), columns)
-	lines = append(lines, wrapped(plain, "about "+shown(c.Path), columns)...)
+	lines = append(lines, wrapped(plain, "about "+quoted(c.Path), columns)...)
 	for _, part := range [][2]string{
 		{"recommended", c.Resolution}, {"now", c.Current}, {"the candidate", c.Claim}, {"authority", c.Authority}, {"risk", c.Risk},
 	} {

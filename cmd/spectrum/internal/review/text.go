@@ -5,6 +5,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/spectrumfs/spectrum/internal/visible"
+	"github.com/spectrumfs/spectrum/restore/preview/report"
 )
 
 // The styles, as parameters of the escape sequence.
@@ -32,6 +33,33 @@ func shown(name string) string {
 		return steady(visible.Quote(name))
 	}
 	return name
+}
+
+// quoted is a name that may be broken over lines, or stands among other words: as it is where it is plain,
+// else with quotes, so that its ends can be seen.
+func quoted(name string) string { return steady(report.Name(name)) }
+
+// goesOn is the beginning of a line that goes on with the one before it, so that no part of a text that
+// others have written is taken for a line of the program.
+const goesOn = "  "
+
+// wrapped breaks a text into lines, of which all but the first are indented.
+func wrapped(style, text string, columns int) (lines []line) {
+	return labeled(style, "", text, columns)
+}
+
+// labeled is wrapped with a label before the text. Further lines begin below the text.
+func labeled(style, label, text string, columns int) (lines []line) {
+	indent := width(label)
+	if indent == 0 {
+		indent = len(goesOn)
+	}
+	first, rest := wrapTo(text, columns-width(label), columns-indent)
+	lines = append(lines, line{style, label + first})
+	for _, l := range rest {
+		lines = append(lines, line{style, strings.Repeat(" ", indent) + l})
+	}
+	return lines
 }
 
 // tabWidth is how far apart the stops of tabs are.
@@ -94,8 +122,16 @@ func wrap(s string, columns int) []string {
 	if columns <= 0 {
 		return nil
 	}
+	first, rest := wrapTo(s, columns, columns)
+	return append([]string{first}, rest...)
+}
+
+// wrapTo is wrap with so many columns for the first line, and so many for the others.
+func wrapTo(s string, columns, others int) (first string, rest []string) {
 	var lines []string
+	columns, others = max(1, columns), max(1, others)
 	line, used := "", 0
+	end := func() { lines, line, used, columns = append(lines, line), "", 0, others }
 	for word := range strings.FieldsSeq(steady(s)) {
 		w := width(word)
 		if used > 0 && used+1+w <= columns {
@@ -103,14 +139,18 @@ func wrap(s string, columns int) []string {
 			continue
 		}
 		if used > 0 {
-			lines = append(lines, line)
+			end()
 		}
-		parts := broken(word, columns)
-		lines = append(lines, parts[:len(parts)-1]...)
-		line = parts[len(parts)-1]
-		used = width(line)
+		for width(word) > columns {
+			head := broken(word, columns)[0]
+			line = head
+			word = word[len(head):]
+			end()
+		}
+		line, used = word, width(word)
 	}
-	return append(lines, line)
+	lines = append(lines, line)
+	return lines[0], lines[1:]
 }
 
 // broken breaks a text into lines of at most so many columns, wherever they end.

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/privacy"
+	"github.com/spectrumfs/spectrum/restore/scope"
+)
+
+// MaxListed is how many files a row of risks names, and maxListedName the columns of each name.
+const (
+	MaxListed     = 3
+	maxListedName = 40
+)
+
+// those are the proposed items that are risky, the most dangerous first: an author does not choose which
+// of them a summary names.
+func (p *Report) those(risky func(*preview.Item) bool) (items []*preview.Item) {
+	for n := range p.Block.Items {
+		if i := &p.Block.Items[n]; risky(i) {
+			items = append(items, i)
+		}
+	}
+	slices.SortStableFunc(items, func(a, b *preview.Item) int {
+		return cmp.Or(dangerOf(a)-dangerOf(b), strings.Count(a.Path, "/")-strings.Count(b.Path, "/"))
+	})
+	return items
+}
+
+// dangerOf ranks an item by what it may run: the lower, the more dangerous.
+func dangerOf(i *preview.Item) int {
+	if strings.Contains(i.Runs, preview.SetIDSource) {
+		return -1
+	}
+	return privacy.Danger(i.Runs)
+}
+
+// running may run by themselves.
+func (p *Report) running() []*preview.Item {
+	return p.those(func(i *preview.Item) bool { return i.Runs != "" })
+}
+
+// opened are replaced by files that more users may read, write or run.
+func (p *Report) opened() []*preview.Item {
+	return p.those(func(i *preview.Item) bool { return i.Opens })
+}
+
+// writable are created, and every user may write them.
+func (p *Report) writable() []*preview.Item { return p.those(isWritable) }
+
+// isWritable reports whether an item is created and every user may write it.
+func isWritable(i *preview.Item) bool {
+	return i.Class == preview.Create && strings.ContainsAny(i.Mode[max(0, len(i.Mode)-1):], "2367")
+}
+
+// secrets may hold secrets, and are written or in the way.
+func (p *Report) secrets() []*preview.Item {
+	return p.those(func(i *preview.Item) bool { return i.Scope == scope.RestrictedContext && classOf(i).acts() })
+}
+
+// namesOf names the first items, and counts the others; "" for none.
+func namesOf(items []*preview.Item) string {
+	var names []string
+	for _, i := range items[:min(len(items), MaxListed)] {
+		text := cut(name(i.Path), maxListedName)
+		if strings.Contains(i.Runs, preview.Executable) {
+			text += " (executable)"
+		}
+		if isWritable(i) {
+			text += " (" + i.Mode + ")"
+		}
+		names = append(names, text)
+	}
+	if others := len(items) - len(names); others > 0 {
+		names = append(names, counted(others, "other file"))
+	}
+	return strings.Join(names, ", ")
+}
