@@ -41,7 +41,10 @@ func AttestChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, er
 
 // checkAttested replaces phase 9 if outputs are checked as they are read: a hash that no content
 // can have is rejected, as it is when the output is read.
-func (e *examination) checkAttested() (err error) {
+func (e *examination) checkAttested(ctx context.Context) (err error) {
+	if err := checkDirectories(ctx, e.entries); err != nil {
+		return err
+	}
 	for i := range e.entries {
 		if d := &e.entries[i]; !wellFormedHash(d.text()) && (!e.gate || d.wellFormed()) {
 			return d.mismatch("")
@@ -61,7 +64,7 @@ func (e *examination) checkAttested() (err error) {
 			paths[i].path = path
 		}
 	}
-	e.dirs, err = directoriesOf(e.run.project, paths)
+	e.dirs, err = directoriesOf(ctx, e.run.project, paths)
 	return err
 }
 
