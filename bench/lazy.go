@@ -4,25 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"time"
-
-	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// The targets of lazy views and of the block tables that they need.
+// The targets of lazy views. What the block table adds to sealing is BenchmarkSeal of verify/bundle: the
+// command always writes one.
 const (
-	lazyThere  = 5 * time.Second
-	lazyReads  = 0.9
-	tableCosts = 1 / 1.05
+	lazyThere = 5 * time.Second
+	lazyReads = 0.9
 )
 
 // lazy measures a view that is mounted before its outputs are read: how long it takes to be there with
-// very many files, and its memory; its first reads beside those of a verified view; and what a block
-// table adds to sealing.
+// very many files, and its memory; and its first reads beside those of a verified view.
 func (b *bench) lazy(ctx context.Context) (rows []row, err error) {
 	for _, part := range []struct {
 		set set
@@ -30,7 +24,6 @@ func (b *bench) lazy(ctx context.Context) (rows []row, err error) {
 	}{
 		{set{name: "many", n: b.sizes.million, size: speckSize, perDir: dirOfMillion}, b.lazyAtOnce},
 		{set{name: "reads", n: viewFiles, size: b.sizes.viewMiB * mib}, b.lazyRead},
-		{set{name: "small", n: b.sizes.small, size: smallSize}, b.sealed},
 	} {
 		err := b.withSet(ctx, part.set, func(s set) error {
 			more, err := part.do(ctx, s)
@@ -85,44 +78,8 @@ func (b *bench) lazyRead(ctx context.Context, s set) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := b.sealed(ctx, s)
-	return append([]row{
+	return []row{
 		timed("first read of a lazy view: a verified view", first, lazyReads, false),
 		timed("second read of a lazy view: the same", second, 0, false),
-	}, sealed...), err
-}
-
-// sealed holds sealing with a block table against sealing without, which the command cannot do: both
-// are the function that it calls.
-func (b *bench) sealed(ctx context.Context, s set) ([]row, error) {
-	if err := readAll(s.project, s); err != nil {
-		return nil, err
-	}
-	project, err := pathsafe.OpenRoot(s.project)
-	if err != nil {
-		return nil, err
-	}
-	defer project.Close()
-	key, err := bundle.GenerateKey()
-	if err != nil {
-		return nil, err
-	}
-	seal := func(withTable bool) timing {
-		return func(ctx context.Context, _ int) (time.Duration, error) {
-			opts := bundle.SealOptions{
-				Project: project, RunDir: filepath.Join(filepath.Dir(s.runDir()), "again"), Outputs: []string{"data"},
-				Key: key, BuildID: "git:bench", Blocks: withTable,
-			}
-			took, err := clock(func() error {
-				_, err := bundle.Seal(ctx, opts)
-				return err
-			})
-			return took, errors.Join(err, os.RemoveAll(opts.RunDir))
-		}
-	}
-	p, err := interleave(ctx, b.rounds, seal(true), seal(false))
-	if err != nil {
-		return nil, err
-	}
-	return []row{timed(fmt.Sprintf("seal of %d files of %d KiB with a block table: without", s.n, s.size/kib), p, tableCosts, false)}, nil
+	}, nil
 }

@@ -8,7 +8,7 @@
 //   - one syncfs against an fsync of each file
 //   - first, second, random and concurrent reads through the view, and find and ls -lR over
 //     many files, against go-fuse's own loopback
-//   - a lazy view against a verified one and against verify, and seal with and without a block table
+//   - a lazy view against a verified one and against verify
 //   - first reads by cat and tar against restic mount, when restic is installed
 //   - peak resident memory of verify and mount with many outputs
 //   - the rollback of a commit against rm -r and sync -f, the restore of a snapshot against cp -a

@@ -2,14 +2,44 @@ package preview_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"golang.org/x/sys/unix"
 )
+
+// tabled is a bundle with this block table, or this reason why it cannot be used.
+type tabled struct {
+	table *blocktable.Table
+	err   error
+}
+
+func (b tabled) Blocks() (*blocktable.Table, error) { return b.table, b.err }
+
+// TestUnsigned: only a block table that can be used signs PROOF.json, and in a chain each run needs
+// one.
+func TestUnsigned(t *testing.T) {
+	good, none, wrong := tabled{table: new(blocktable.Table)}, tabled{}, tabled{err: errors.New("wrong")}
+	for _, c := range []struct {
+		bundles []tabled
+		want    []string
+	}{
+		{[]tabled{good}, []string{}}, {[]tabled{good, good}, []string{}},
+		{[]tabled{none}, []string{"PROOF.json"}}, {[]tabled{wrong}, []string{"PROOF.json"}},
+		{[]tabled{good, none}, []string{"PROOF.json"}}, {[]tabled{wrong, good}, []string{"PROOF.json"}},
+	} {
+		if got := preview.Unsigned(slices.Values(c.bundles)); got == nil || !slices.Equal(got, c.want) {
+			t.Errorf("%v: %q, want %q", c.bundles, got, c.want)
+		}
+	}
+}
 
 // TestIdentityIgnoresUnsigned: what no signature covers reaches neither the
 // preview nor its report; so an approval outlives it. PROOF.json is named as
