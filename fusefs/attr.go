@@ -35,8 +35,9 @@ const (
 	// and the kernel asks again after this time at the latest.
 	volumeTimeout = time.Second
 
-	// unsizedTimeout is for attributes that are those of a source, and not signed.
-	unsizedTimeout = time.Second
+	// unsizedTimeout is for attributes that are those of a source, and not signed: the kernel asks
+	// again at each use.
+	unsizedTimeout = 0
 )
 
 func blocks512(size uint64) uint64 { return (size + 511) / 512 }
@@ -54,7 +55,7 @@ func (a at) unsized() (Unsized, bool) {
 func (s *fileSystem) unsizedAttr(a at, source Unsized, out *fuse.Attr) (time.Duration, fuse.Status) {
 	facts, err := source.Facts()
 	if err != nil {
-		s.log.Error("cannot look at a source file: the reader gets an I/O error", "path", a.path(), "error", err)
+		s.findings.report(a.path(), err)
 		return 0, fuse.EIO
 	}
 	n := node{size: facts.Size, sec: facts.ModTime.Unix(), nsec: uint32(facts.ModTime.Nanosecond()), perm: uint32(facts.Mode.Perm() &^ 0o222)}

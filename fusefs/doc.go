@@ -25,8 +25,8 @@
 //     a tree of its own, which is made at the first entry, once for all readers;
 //     when it is [Volume.Spoiled], all of its reads are EIO and the kernel drops
 //     its cache of them.
-//  6. An [Unsized] file has the attributes of its source, for a second each time, until its first
-//     read has checked it as a whole.
+//  6. An [Unsized] file has the attributes of its source, which the kernel asks for at each use, until
+//     it was checked as a whole. That is before it is opened, once for all readers.
 //  7. [RevokeRequest] ends it: every request is an error from then on, and
 //     [Server.Drop] makes the kernel drop its cache.
 //

@@ -25,12 +25,13 @@ type fileSystem struct {
 	listings  listings
 	latest    fresh[string] // see Readlink
 
-	uid, gid uint32
-	handles  *handleCache
-	permits  chan struct{} // one per read that may be at work
-	findings *findings
-	stats    *Stats
-	log      *slog.Logger
+	uid, gid  uint32
+	settlings *settlings
+	handles   *handleCache
+	permits   chan struct{} // one per read that may be at work
+	findings  *findings
+	stats     *Stats
+	log       *slog.Logger
 
 	server  *fuse.Server  // from Init on
 	done    chan struct{} // closed when the view ends
@@ -41,6 +42,7 @@ type fileSystem struct {
 
 	// Whether to have the kernel do without OPEN and OPENDIR; see Init.
 	answerOpen, skipOpen, skipOpenDir bool
+	unsized                           bool // files may be checked when they are opened
 }
 
 var _ fuse.RawFileSystem = (*fileSystem)(nil)
@@ -62,9 +64,11 @@ func newFileSystem(tree *Tree, opts Options) *fileSystem {
 		done:          make(chan struct{}),
 		revoked:       make(chan struct{}),
 		answerOpen:    opts.AnswerOpen,
+		unsized:       tree.unsized || opts.Unsized,
 	}
 	s.handles = newHandleCache(handleLimit(), s.openContent)
 	s.permits = newPermits(s.handles.max)
+	s.settlings = newSettlings(s.handles.max)
 	return s
 }
 
@@ -80,12 +84,16 @@ const capNoOpenDir = 1 << 24
 // 20,000 files of 8 KiB: half the time for the first read, a quarter for the second; a
 // directory that was listed before costs no request at all. Kernels before 4.9 (before 5.1 for
 // directories) would pass the ENOSYS on to the user, so they get answers; and a listing that a
-// shelf adds to must be made anew each time.
+// shelf adds to must be made anew each time. An unsized file has to be opened.
 func (s *fileSystem) Init(server *fuse.Server) {
 	flags := server.KernelSettings().Flags64()
-	s.skipOpen = flags&fuse.CAP_NO_OPEN_SUPPORT != 0 && !s.answerOpen
+	s.skipOpen = s.maySkipOpen(flags)
 	s.skipOpenDir = flags&capNoOpenDir != 0 && !s.answerOpen && s.shelf == nil
 	s.server = server
+}
+
+func (s *fileSystem) maySkipOpen(flags uint64) bool {
+	return flags&fuse.CAP_NO_OPEN_SUPPORT != 0 && !s.answerOpen && !s.unsized
 }
 
 // end makes waiting requests return.
@@ -99,6 +107,14 @@ func (s *fileSystem) OnUnmount() {
 
 // notify makes the kernel drop its cache of a node's content. An unknown node is no error.
 func (s *fileSystem) notify(number uint64) { _ = s.server.InodeNotify(number, 0, 0) }
+
+// notifyAttr makes the kernel drop what it knows of a node's attributes, and the answers of earlier
+// requests for them that it has not received yet.
+func (s *fileSystem) notifyAttr(number uint64) {
+	if s.server != nil {
+		_ = s.server.InodeNotify(number, -1, 0)
+	}
+}
 
 // Lookup finds a name in a directory. A name that is not there is answered with
 // node 0 instead of ENOENT: only so may the kernel remember the absence.
@@ -163,11 +179,15 @@ func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 	return fuse.OK
 }
 
-// Open has nothing to do: contents are opened by the first read, and shared.
-func (s *fileSystem) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+// Open has nothing to do, but for an unsized file: contents are opened by the first read, and shared.
+func (s *fileSystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if s.snapshots.numbered(in.NodeId) == nil {
-		if _, st := s.file(in.NodeId); st != fuse.OK {
+		a, st := s.file(in.NodeId)
+		if st != fuse.OK {
 			return st
+		}
+		if source, is := a.unsized(); is {
+			return s.openUnsized(cancel, a, source, out)
 		}
 	}
 	if s.skipOpen {

@@ -47,8 +47,12 @@ func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	if st != fuse.OK {
 		return nil, st
 	}
-	_, unsized := a.unsized()
-	if !unsized {
+	source, unsized := a.unsized()
+	if unsized {
+		if _, st := s.settled(cancel, a, source); st != fuse.OK {
+			return nil, st
+		}
+	} else {
 		if buf = clip(buf, in, a.node().size); len(buf) == 0 {
 			return fuse.ReadResultData(nil), fuse.OK
 		}

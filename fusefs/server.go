@@ -15,6 +15,9 @@ type Options struct {
 	Shelf Shelf  // adds directories to the root of the tree; nil: none
 	Stats *Stats // counts what is read; nil: not counted
 
+	// Unsized is set if trees of the shelf may have sources that are [Unsized].
+	Unsized bool
+
 	// Log gets findings (Error), and what the FUSE library has to say (Debug). nil: no log.
 	Log *slog.Logger
 

@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -40,14 +41,18 @@ type Source interface {
 }
 
 // Unsized is a [Source] whose attributes are not part of the description: those of its [File] do not
-// count. The kernel keeps them for a second, until they are settled. A read opens it first; the
-// content then has a method Size, which bounds the read.
+// count. The kernel does not keep them until they are settled. Before the file is opened it is
+// settled; its content then has a method Size, which bounds the read.
 type Unsized interface {
 	Source
 
 	// Facts returns the attributes that are known now. It is called at every lookup, concurrently;
-	// an error is EIO.
+	// an error is EIO, and a finding.
 	Facts() (Facts, error)
+
+	// Settle checks the file as a whole. Without an error its Facts are settled from then on. It ends
+	// when ctx is done, with the error of ctx.
+	Settle(ctx context.Context) error
 }
 
 // Facts are the attributes of an [Unsized] source.
@@ -115,6 +120,7 @@ func (n *node) isDir() bool { return n.source == nil }
 type Tree struct {
 	nodes   []node
 	control uint32 // the root of what is found but not listed; 0 if there is none
+	unsized bool   // it has a source that is [Unsized]
 	bytes   uint64 // sum of the sizes of what is listed
 	blocks  uint64 // sum of those sizes, each rounded up to statBlock
 }
@@ -160,16 +166,45 @@ func newTree(files iter.Seq[File]) (*Tree, error) {
 		return nil, fmt.Errorf("%w: %d files are too many", ErrBadTree, len(flat))
 	}
 	slices.SortFunc(flat, func(a, b node) int { return comparePaths(a.name, b.name) })
+	if err := checkDirectories(flat); err != nil {
+		return nil, err
+	}
 	t, err := layOut(flat)
 	if err != nil {
 		return nil, err
 	}
+	t.unsized = slices.ContainsFunc(flat, func(n node) bool {
+		_, is := n.source.(Unsized)
+		return is
+	})
 	for _, d := range dirs {
 		if err := t.restrict(d); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
+}
+
+// checkDirectories rejects sorted files in more directories than real trees have: each takes a node,
+// and a path can lead through 2,000 of its own.
+func checkDirectories(flat []node) error {
+	most, dirs, last := 4*len(flat)+100_000, 0, ""
+	for i := range flat {
+		path, shared := flat[i].name, 0
+		for j := range min(len(last), len(path)) {
+			if last[j] != path[j] {
+				break
+			}
+			if path[j] == '/' {
+				shared = j + 1
+			}
+		}
+		if dirs += strings.Count(path[shared:], "/"); dirs > most {
+			return fmt.Errorf("%w: more than %d directories, for %d files", ErrBadTree, most, len(flat))
+		}
+		last = path
+	}
+	return nil
 }
 
 // gathered are nodes in pieces. A slice of a million nodes that grows is copied ten times, and

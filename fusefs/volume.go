@@ -170,6 +170,9 @@ func (s *fileSystem) loadNow(v *volume) {
 	if err == nil && (t == nil || len(t.nodes) == 0) {
 		err = fmt.Errorf("%w: there is no tree", ErrBadTree)
 	}
+	if err == nil && t.unsized && !s.unsized {
+		err = fmt.Errorf("%w: it has files without a size", ErrBadTree)
+	}
 	if err != nil {
 		s.log.Error("cannot show a directory of the view: the reader gets an I/O error", "path", v.name, "error", err)
 		return

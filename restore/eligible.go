@@ -64,7 +64,7 @@ func gate(ctx context.Context, c Candidate, by gates) (gated, error) {
 
 // gateFailure maps a verdict of SPECTRUM-05, and duplicates, to a failure.
 func gateFailure(err error) error {
-	if errors.Is(err, verify.ErrHoles) { // the operator's limit, and no failure of a restore
+	if errors.Is(err, verify.ErrHoles) || errors.Is(err, verify.ErrDirectories) { // the operator's limit, and no failure of a restore
 		return err
 	}
 	var reject *verify.Reject

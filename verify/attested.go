@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -26,6 +27,7 @@ type Attested struct {
 	signed  *Bundle // of its outputs it knows nothing
 	entries []declaration
 	blocks  signedBlocks
+	holes   atomic.Int64 // bytes of the outputs that were read as a whole, at most
 }
 
 // Attest is [Gate] without reading outputs: the Gated that it returns has an [Attested] in place
@@ -41,7 +43,10 @@ func AttestChain(ctx context.Context, runs []*Run, watch Watch) (*GatedChain, er
 
 // checkAttested replaces phase 9 if outputs are checked as they are read: a hash that no content
 // can have is rejected, as it is when the output is read.
-func (e *examination) checkAttested() (err error) {
+func (e *examination) checkAttested(ctx context.Context) (err error) {
+	if err := checkDirectories(ctx, e.entries); err != nil {
+		return err
+	}
 	for i := range e.entries {
 		if d := &e.entries[i]; !wellFormedHash(d.text()) && (!e.gate || d.wellFormed()) {
 			return d.mismatch("")
@@ -61,7 +66,7 @@ func (e *examination) checkAttested() (err error) {
 			paths[i].path = path
 		}
 	}
-	e.dirs, err = directoriesOf(e.run.project, paths)
+	e.dirs, err = directoriesOf(ctx, e.run.project, paths)
 	return err
 }
 
@@ -183,13 +188,31 @@ func (o AttestedOutput) Check(content io.ReaderAt) (*blocktable.Reader, bool) {
 
 // Whole reads all of content, which had size bytes when it was opened, and returns its block
 // table, made in this process, if it has the signed SHA-256: the only way to read an output of a
-// bundle without a signed table.
+// bundle without a signed table. The holes of a file of the project root are not read, and when
+// those of all outputs are more than [MaxHoles] it is a [*bundle.HolesError].
 func (o AttestedOutput) Whole(ctx context.Context, content io.ReaderAt, size int64) (*blockhash.Table, error) {
+	var holes int64
+	if f, is := content.(*pathsafe.File); is {
+		st, err := pathsafe.StatFile(f)
+		if err != nil {
+			return nil, err
+		}
+		if holes = max(0, min(st.Size-st.Allocated, MaxHoles+1)); holes > 0 && o.of.holes.Load()+holes > MaxHoles {
+			holes = bundle.Holes(f, st.Size) // others may only look like holes
+		}
+		if o.of.holes.Add(holes) > MaxHoles && holes > 0 {
+			o.of.holes.Add(-holes)
+			return nil, &bundle.HolesError{Path: o.Name(), Size: st.Size, Err: ErrHoles}
+		}
+		content = newSparse(f, st)
+	}
 	table, err := Watch{Reread: true}.newHasher(nil).Sum(ctx, content, readLimit(size))
 	if err != nil {
+		o.of.holes.Add(-holes)
 		return nil, err
 	}
 	if table.Digest() != o.Digest() {
+		o.of.holes.Add(-holes)
 		return nil, fmt.Errorf("its SHA-256 is %s, not the signed %s", digestText(&table), o.Hash())
 	}
 	return &table, nil

@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"sync"
@@ -45,7 +47,36 @@ func (e *examination) readBlocks() {
 	if e.usable(bundle.Proof) && e.proofSum != claim.Proof {
 		s.table, s.fault = nil, fmt.Errorf("%s: its SHA-256 is not the one in constraints.blocks of %s", bundle.Proof, bundle.TaskSpec)
 	}
+	if fault := s.compareEmpty(e.entries); fault != nil {
+		s.table, s.fault = nil, fault
+	}
 }
+
+// compareEmpty compares the table with the digests where that needs no content: an output has no
+// bytes exactly if its SHA-256 is that of no bytes. Of an empty output no block is read that could
+// refute the table.
+func (s *signedBlocks) compareEmpty(declared []declaration) error {
+	if s.table == nil {
+		return nil
+	}
+	for i := range declared {
+		d := &declared[i]
+		size, isEmpty := s.table.Attributes(i).Size, d.text() == emptyHash
+		switch {
+		case isEmpty && size > 0:
+			return fmt.Errorf("%s: it has %d bytes for %q, whose SHA-256 is that of an empty file", bundle.BlocksFile, size, d.name)
+		case !isEmpty && size == 0:
+			return fmt.Errorf("%s: it has no bytes for %q, whose SHA-256 is not that of an empty file", bundle.BlocksFile, d.name)
+		}
+	}
+	return nil
+}
+
+// emptyHash is the hash of an empty file as it is signed.
+var emptyHash = func() string {
+	digest := sha256.Sum256(nil)
+	return bundle.HashPrefix + hex.EncodeToString(digest[:])
+}()
 
 // comparing keeps parallel comparisons apart. They only meet when a table is wrong.
 var comparing sync.Mutex

@@ -155,21 +155,28 @@ func TestBlocksFaults(t *testing.T) {
 			r.Edit(bundle.TaskSpec, func(fields map[string]any) { fields["constraints"] = map[string]any{"blocks": true} })
 			r.Sign()
 		}, "constraints.blocks is not {", false},
-		"form 2":             {edit(func(c map[string]any) { c["form"] = 2 }), "constraints.blocks is not {", false},
-		"another member":     {edit(func(c map[string]any) { c["more"] = 1 }), "constraints.blocks is not {", false},
-		"no proof":           {edit(func(c map[string]any) { delete(c, "proof") }), "constraints.blocks is not {", false},
-		"a block of text":    {edit(func(c map[string]any) { c["block"] = "65536" }), "constraints.blocks.block is not a power of two", false},
-		"a block of 65537":   {edit(func(c map[string]any) { c["block"] = 65537 }), "constraints.blocks.block is not a power of two", false},
-		"another block":      {edit(func(c map[string]any) { c["block"] = 2 * testBlock }), "its blocks have 65536 bytes, and constraints.blocks of TASK_SPEC.json names 131072", false},
-		"upper case":         {edit(func(c map[string]any) { c["table"] = strings.ToUpper(c["table"].(string)) }), "constraints.blocks.table is not", false},
-		"a short proof":      {edit(func(c map[string]any) { c["proof"] = "sha256:00" }), "constraints.blocks.proof is not", false},
-		"another proof":      {func(r *bundletest.Run) { r.WriteRaw(bundle.Proof, append(r.Read(bundle.Proof), ' ')) }, "PROOF.json: its SHA-256 is not", false},
-		"of other outputs":   {table(testBlock, others, nil), `BLOCKS: it ends before "dist/empty"`, false},
-		"of another run":     {table(testBlock, map[string]string{"dist/a": "", "dist/b": "", "dist/c": ""}, nil), `BLOCKS: it has "dist/c" where "dist/empty" belongs`, false},
-		"a size too large":   {table(testBlock, blockOutputs(), only("dist/a", func(e *blocktable.Entry) { e.Size = 4 })), `BLOCKS: it has 4 bytes for "dist/a", which has 3`, true},
-		"a size too small":   {table(testBlock, blockOutputs(), only("dist/b", func(e *blocktable.Entry) { e.Size-- })), `BLOCKS: it has 196614 bytes for "dist/b", which has 196615`, true},
-		"a forged value":     {table(testBlock, blockOutputs(), only("dist/b", func(e *blocktable.Entry) { e.Values[40] ^= 1 })), `BLOCKS: the chaining values of "dist/b"`, true},
-		"two, the first one": {table(testBlock, blockOutputs(), func(e *blocktable.Entry) { e.Size++ }), `BLOCKS: it has 4 bytes for "dist/a"`, true},
+		"form 2":           {edit(func(c map[string]any) { c["form"] = 2 }), "constraints.blocks is not {", false},
+		"another member":   {edit(func(c map[string]any) { c["more"] = 1 }), "constraints.blocks is not {", false},
+		"no proof":         {edit(func(c map[string]any) { delete(c, "proof") }), "constraints.blocks is not {", false},
+		"a block of text":  {edit(func(c map[string]any) { c["block"] = "65536" }), "constraints.blocks.block is not a power of two", false},
+		"a block of 65537": {edit(func(c map[string]any) { c["block"] = 65537 }), "constraints.blocks.block is not a power of two", false},
+		"another block":    {edit(func(c map[string]any) { c["block"] = 2 * testBlock }), "its blocks have 65536 bytes, and constraints.blocks of TASK_SPEC.json names 131072", false},
+		"upper case":       {edit(func(c map[string]any) { c["table"] = strings.ToUpper(c["table"].(string)) }), "constraints.blocks.table is not", false},
+		"a short proof":    {edit(func(c map[string]any) { c["proof"] = "sha256:00" }), "constraints.blocks.proof is not", false},
+		"another proof":    {func(r *bundletest.Run) { r.WriteRaw(bundle.Proof, append(r.Read(bundle.Proof), ' ')) }, "PROOF.json: its SHA-256 is not", false},
+		"of other outputs": {table(testBlock, others, nil), `BLOCKS: it ends before "dist/empty"`, false},
+		"of another run":   {table(testBlock, map[string]string{"dist/a": "", "dist/b": "", "dist/c": ""}, nil), `BLOCKS: it has "dist/c" where "dist/empty" belongs`, false},
+		"a size too large": {table(testBlock, blockOutputs(), only("dist/a", func(e *blocktable.Entry) { e.Size = 4 })), `BLOCKS: it has 4 bytes for "dist/a", which has 3`, true},
+		"a size too small": {table(testBlock, blockOutputs(), only("dist/b", func(e *blocktable.Entry) { e.Size-- })), `BLOCKS: it has 196614 bytes for "dist/b", which has 196615`, true},
+		"a forged value":   {table(testBlock, blockOutputs(), only("dist/b", func(e *blocktable.Entry) { e.Values[40] ^= 1 })), `BLOCKS: the chaining values of "dist/b"`, true},
+		"two, the first one": {table(testBlock, blockOutputs(), func(e *blocktable.Entry) {
+			if e.Size > 0 {
+				e.Size++
+			}
+		}), `BLOCKS: it has 4 bytes for "dist/a"`, true},
+		"no bytes of a file": {table(testBlock, blockOutputs(), only("dist/a", func(e *blocktable.Entry) { e.Size = 0 })), `BLOCKS: it has no bytes for "dist/a"`, false},
+		"no bytes of blocks": {table(testBlock, blockOutputs(), only("dist/b", func(e *blocktable.Entry) { e.Size, e.Values = 0, nil })), `BLOCKS: it has no bytes for "dist/b"`, false},
+		"bytes of no file":   {table(testBlock, blockOutputs(), only("dist/empty", func(e *blocktable.Entry) { e.Size = 1 })), `BLOCKS: it has 1 bytes for "dist/empty"`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newBlockRun(t, nil)

@@ -1,11 +1,15 @@
 package verify
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
 )
 
 // directory is a parent directory of outputs, and its permission bits when they were read.
@@ -14,10 +18,36 @@ type directory struct {
 	perm fs.FileMode
 }
 
+// ErrDirectories means that more directories lead to the outputs of a run than a view shows. It is
+// a limit of this program, and no verdict.
+var ErrDirectories = errors.New("too many directories lead to its outputs")
+
+// MaxDirectories is how many directories may lead to so many outputs. A path of 4,096 bytes could
+// lead through 2,000 of its own, and each takes memory and a look at the disk; those of real trees
+// have more files than directories.
+func MaxDirectories(outputs int) int { return 4*outputs + 100_000 }
+
+// checkDirectories is [ErrDirectories] if too many directories lead to outputs, whose names are in
+// ascending order: so what is in one directory is together.
+func checkDirectories(ctx context.Context, declared []declaration) error {
+	most, dirs, last := MaxDirectories(len(declared)), 0, ""
+	for i := range declared {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		name := declared[i].name
+		if dirs += strings.Count(name[blocktable.SharedDirs(last, name):], "/"); dirs > most {
+			return fmt.Errorf("%w: more than %d, to %d", ErrDirectories, most, len(declared))
+		}
+		last = name
+	}
+	return nil
+}
+
 // directoriesOf lists the parent directories of outputs, which are in ascending order, each
 // after its own parent. The verdict is on outputs alone: a directory that is gone, or cannot
 // be read, has no permission bits.
-func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error) {
+func directoriesOf(ctx context.Context, project *pathsafe.Dir, outputs []output) ([]directory, error) {
 	perm, err := grantedRoot(project)
 	if IsMachineFault(err) {
 		return nil, err
@@ -25,6 +55,9 @@ func directoriesOf(project *pathsafe.Dir, outputs []output) ([]directory, error)
 	found := []directory{{"", granted(perm, err)}}
 	var open []string // the directories on the way to the last output
 	for i := range outputs {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		name := outputs[i].path.String()
 		if name == "" { // it was left out
 			continue

@@ -1,6 +1,7 @@
 package verify_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -38,6 +39,42 @@ func TestTooManyHoles(t *testing.T) {
 		checkHoles(t, name+" by SPECTRUM-02", verify.Resume(t.Context(), run, "", watch))
 		if hashed > 0 {
 			t.Errorf("%s: %d bytes were hashed", name, hashed)
+		}
+	}
+}
+
+// TestTooManyHolesAttested: the same limit holds for outputs that are read one by one, and nothing is
+// hashed beyond it. One that is read no further does not count.
+func TestTooManyHolesAttested(t *testing.T) {
+	r := bundletest.New(t).Run("run-1", map[string]string{"a": "a", "b": "", "c": "ccc"})
+	must(t, os.Truncate(at(r, "b"), 1<<43))
+	must(t, os.Truncate(at(r, "c"), 3<<20))
+	a, err := attest(t, r)
+	must(t, err)
+	whole := func(ctx context.Context, i int) error {
+		f, st, err := a.Output(i).OpenSource()
+		must(t, err)
+		defer f.Close()
+		_, err = a.Output(i).Whole(ctx, f, st.Size)
+		return err
+	}
+	checkHoles(t, "one hole", whole(t.Context(), 1))
+	must(t, whole(t.Context(), 0))
+	verify.AddHoles(a, verify.MaxHoles-1<<20)
+	checkHoles(t, "several holes", whole(t.Context(), 2))
+	must(t, whole(t.Context(), 0))
+	verify.AddHoles(a, -verify.MaxHoles/2)
+	for range 3 {
+		if err := whole(t.Context(), 2); err == nil || errors.Is(err, verify.ErrHoles) || !strings.Contains(err.Error(), "its SHA-256 is") {
+			t.Error(err)
+		}
+	}
+	must(t, os.Truncate(at(r, "c"), verify.MaxHoles/2-1<<20))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 3 {
+		if err := whole(ctx, 2); !errors.Is(err, context.Canceled) {
+			t.Error(err)
 		}
 	}
 }

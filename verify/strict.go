@@ -284,14 +284,14 @@ func (e *examination) checkOutputs(ctx context.Context) error {
 	}
 	e.readBlocks()
 	if e.attest {
-		return e.checkAttested()
+		return e.checkAttested(ctx)
 	}
 	var err error
 	e.outputs, err = hashOutputs(ctx, e.run.project, e.entries, outputPolicy{skipIllFormed: e.gate, watch: e.watch, blocks: &e.blocks})
 	if err != nil {
 		return err
 	}
-	e.dirs, err = directoriesOf(e.run.project, e.outputs)
+	e.dirs, err = directoriesOf(ctx, e.run.project, e.outputs)
 	return err
 }
 

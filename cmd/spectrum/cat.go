@@ -75,9 +75,6 @@ func runCat(cmd *cobra.Command, app *app, chain, lazy bool, runDirs, paths []str
 		}
 		files = append(files, f)
 	}
-	if files, _, err = withFacts(files); err != nil {
-		return err
-	}
 	err = l.whileReading(cmd.Context(), func() error { return app.writeContents(cmd.Context(), files) })
 	l.sayChecked()
 	return err
@@ -121,6 +118,9 @@ func contentOf(f fusefs.File) ([]byte, error) {
 
 // writeContent writes checked blocks, up to the first one that does not match.
 func (a *app) writeContent(ctx context.Context, f fusefs.File, buffer []byte) error {
+	if err := settleFile(ctx, &f); err != nil {
+		return err
+	}
 	content, err := f.Source.Open()
 	if err != nil {
 		return spoiled(f.Path, err)

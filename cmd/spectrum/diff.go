@@ -163,7 +163,17 @@ func (a *app) printDiffOf(cmd *cobra.Command, opts diffOptions, l *look, root *p
 	d := &rootDiff{previews: a.commandLine(previewWords(origin, preview.Requested{})...), plan: l.scene, candidate: l.files, root: root, rootPath: rootPath, form: opts.form(), store: a.snapshotsPath()}
 	bar := a.newBar("comparing")
 	bar.begin("comparing", len(l.files)+len(l.scene.Removes()), unknown)
-	err := l.whileReading(cmd.Context(), func() error { return d.compare(cmd.Context(), bar.add) })
+	err := l.whileReading(cmd.Context(), func() error {
+		if err := d.compare(cmd.Context(), bar.add); err != nil {
+			return err
+		}
+		for i := range d.files {
+			if err := settleFile(cmd.Context(), &d.files[i].File); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	bar.done()
 	if err != nil {
 		return nil, err

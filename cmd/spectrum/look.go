@@ -133,7 +133,7 @@ func spoiled(path string, err error) error {
 
 // unreadable is what could not be read, unless it is this machine that failed, or a limit.
 func unreadable(err error, hint string) error {
-	if verify.IsMachineFault(err) || errors.Is(err, existing.ErrHoles) {
+	if verify.IsMachineFault(err) || errors.Is(err, existing.ErrHoles) || errors.Is(err, verify.ErrHoles) {
 		return err
 	}
 	return refusedHint(err, hint)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
@@ -153,6 +154,15 @@ func withFacts(files []fusefs.File) (filled []fusefs.File, unsized []bool, err e
 		}
 	}
 	return filled, unsized, nil
+}
+
+// settleFile has a file without a signed size checked as a whole.
+func settleFile(ctx context.Context, f *fusefs.File) error {
+	err := view.Settle(ctx, f)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return spoiled(f.Path, err)
 }
 
 // listing is what --json shows.

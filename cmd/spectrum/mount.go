@@ -33,7 +33,7 @@ CONTRACTS/_runs does, and the view shows all of them.
 With --lazy only the signature is verified first, so that the view is there at once:
 each block is checked against the signed block table when it is read. Nothing can be
 approved from such a view, which is "attested" and not verified. A file of a run
-without a block table is hashed when it is first read; until then its size is that
+without a block table is hashed when it is first opened; until then its size is that
 of the source. With --all, this is done for each run when it is first entered.
 
 mount stays in the foreground until Ctrl-C. Under a service manager with

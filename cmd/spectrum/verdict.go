@@ -330,6 +330,9 @@ var verdicts = []func(error) verdict{
 		}}
 	}),
 	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused}),
+	at(verify.ErrDirectories, verdict{status: statusRejected, code: codeRefused, hints: []string{
+		"seal less deep paths, or fewer of them in one run; the limit is this program's and no verdict of a law",
+	}}),
 	func(err error) verdict {
 		if _, is := errors.AsType[*refusedError](err); !is || machine.IsFault(err) || errors.Is(err, served.ErrForeign) || errors.Is(err, fusemount.ErrNotOwn) {
 			return verdict{}
@@ -464,7 +467,7 @@ func rejectedJSON(err error) ([]byte, bool) {
 		if failure.Path != "" {
 			v.details["path"] = jsonText(failure.Path)
 		}
-	} else if !errors.Is(err, verify.ErrHoles) && !errors.Is(err, fusefs.ErrBadTree) && !errors.Is(err, restore.ErrBlockTable) {
+	} else if !errors.Is(err, verify.ErrHoles) && !errors.Is(err, verify.ErrDirectories) && !errors.Is(err, fusefs.ErrBadTree) && !errors.Is(err, restore.ErrBlockTable) {
 		return nil, false
 	}
 	raw, err := canonjson.Marshal(map[string]any{"code": string(v.code), "details": v.details, "message": jsonText(err.Error()), "ok": false})

@@ -20,6 +20,9 @@ const (
 	MaxBlock = 4 << 20  // the largest
 	MaxSize  = 256 << 20
 
+	// The times of a table are those that RFC 3339 can write, in the years 0000 to 9999.
+	minSec, maxSec = -62_167_219_200, 253_402_300_799
+
 	// DefaultBlock is the size of a block, unless a table of such blocks would be too large:
 	// a block is hashed as a whole for each of its bytes that is read, and its chaining value
 	// takes 32 bytes.
@@ -67,6 +70,9 @@ type Entry struct {
 func ValidBlock(block int64) bool {
 	return block >= MinBlock && block <= MaxBlock && block&(block-1) == 0
 }
+
+// ValidTime reports whether a table may have this time, in seconds since 1970.
+func ValidTime(sec int64) bool { return sec >= minSec && sec <= maxSec }
 
 // Blocks returns how many blocks a file of this size has: 1 for an empty file.
 func Blocks(size, block int64) int64 {
@@ -184,7 +190,7 @@ func Parse(raw []byte, files iter.Seq[string]) (*Table, error) {
 		}
 		t.at = append(t.at, uint32(len(raw)-len(p.rest)))
 		size, _ := p.uint64(), p.mode()
-		_, nsec := p.uint64(), p.uint32()
+		sec, nsec := int64(p.uint64()), p.uint32()
 		switch {
 		case p.short:
 			return nil, fmt.Errorf("it is cut off in %q", path)
@@ -192,6 +198,8 @@ func Parse(raw []byte, files iter.Seq[string]) (*Table, error) {
 			return nil, fmt.Errorf("the mode of %q has more than permission bits", path)
 		case nsec > 999_999_999:
 			return nil, fmt.Errorf("the time of %q has %d nanoseconds", path, nsec)
+		case !ValidTime(sec):
+			return nil, fmt.Errorf("the time of %q, %d seconds since 1970, is not in the years 0000 to 9999", path, sec)
 		case size > math.MaxInt64 || ValuesLen(int64(size), t.block) > int64(len(p.rest)):
 			return nil, fmt.Errorf("it ends before the chaining values of %q of %d bytes", path, size)
 		}
@@ -270,11 +278,11 @@ func (p *parser) modes(n int) {
 // newDirs is how many directories lead to a path and not to the one before it. Of sorted paths
 // each directory is new once.
 func newDirs(last, path string) int {
-	return strings.Count(path[shared(last, path):], "/")
+	return strings.Count(path[SharedDirs(last, path):], "/")
 }
 
-// shared is the length of the directories that two paths have in common, with their slashes.
-func shared(last, path string) int {
+// SharedDirs is the length of the directories that two paths have in common, with their slashes.
+func SharedDirs(last, path string) int {
 	n := 0
 	for i := range min(len(last), len(path)) {
 		if last[i] != path[i] {
@@ -290,7 +298,7 @@ func shared(last, path string) int {
 // newDirsOf yields these directories, each before those in it.
 func newDirsOf(last, path string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for at := shared(last, path); ; {
+		for at := SharedDirs(last, path); ; {
 			n := strings.IndexByte(path[at:], '/')
 			if n < 0 || !yield(path[:at+n]) {
 				return

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/verify/blocktable"
 )
@@ -61,8 +62,8 @@ func filesOf(block int) []file {
 		{"a", nil, 0o644, 1, 2},
 		{"a-b/c", contentOf(1), 0o755, -5, 999_999_999},
 		{"a/b", contentOf(block - 1), 0o600, 0, 0},
-		{"a/b/é", contentOf(block), 0o777, math.MaxInt64, 1},
-		{"a/c", contentOf(block + 1), 0, math.MinInt64, 0},
+		{"a/b/é", contentOf(block), 0o777, 253_402_300_799, 999_999_999},
+		{"a/c", contentOf(block + 1), 0, -62_167_219_200, 0},
 		{"z/y/x", contentOf(3*block + 7), 0o640, 1e9, 5},
 	}
 }
@@ -163,24 +164,27 @@ func TestRules(t *testing.T) {
 	}
 	u64 := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 	for want, raw := range map[string][]byte{
-		"does not begin with":           put(0, 'S'),
-		"its head is cut off":           good[:20],
-		"blocks have 65537 bytes":       put(18, 0, 1, 0, 1),
-		"blocks have 32768 bytes":       put(18, 0, 0, 0x80, 0),
-		"blocks have 8388608 bytes":     put(18, 0, 0x80, 0, 0),
-		`it has "a/c" where "a/b"`:      put(head+4+2, 'c'),
-		`it has "" where "a/b"`:         put(head, 0, 0, 0, 0),
-		`cut off in "a/b"`:              put(head, 0xff, 0xff, 0xff, 0xff),
-		`on the way to "a/b"`:           put(head+4+3, 2, 0),
-		`the mode of "a/b"`:             put(first+8, 2, 0),
-		`1000000000 nanoseconds`:        put(first+18, binary.BigEndian.AppendUint32(nil, 1_000_000_000)...),
-		`"a/b" of 18446744073709551615`: put(first, u64(math.MaxUint64)...),
-		`"a/b" of 9223372036854775807`:  put(first, u64(math.MaxInt64)...),
-		`it has 32 bytes after`:         put(len(good)-32-22, u64(1<<16)...),
-		`it has 1 bytes after`:          append(bytes.Clone(good), 0),
-		`it ends before "c"`:            good[:first+22],
-		`cut off in "c"`:                good[:len(good)-33],
-		`before the chaining values`:    good[:len(good)-1],
+		"does not begin with":                             put(0, 'S'),
+		"its head is cut off":                             good[:20],
+		"blocks have 65537 bytes":                         put(18, 0, 1, 0, 1),
+		"blocks have 32768 bytes":                         put(18, 0, 0, 0x80, 0),
+		"blocks have 8388608 bytes":                       put(18, 0, 0x80, 0, 0),
+		`it has "a/c" where "a/b"`:                        put(head+4+2, 'c'),
+		`it has "" where "a/b"`:                           put(head, 0, 0, 0, 0),
+		`cut off in "a/b"`:                                put(head, 0xff, 0xff, 0xff, 0xff),
+		`on the way to "a/b"`:                             put(head+4+3, 2, 0),
+		`the mode of "a/b"`:                               put(first+8, 2, 0),
+		`1000000000 nanoseconds`:                          put(first+18, binary.BigEndian.AppendUint32(nil, 1_000_000_000)...),
+		`the time of "a/b", 253402300800 seconds`:         put(first+10, u64(253_402_300_800)...),
+		`the time of "a/b", -62167219201 seconds`:         put(first+10, u64(^uint64(62_167_219_200))...),
+		`the time of "a/b", -9223372036854775808 seconds`: put(first+10, u64(1<<63)...),
+		`"a/b" of 18446744073709551615`:                   put(first, u64(math.MaxUint64)...),
+		`"a/b" of 9223372036854775807`:                    put(first, u64(math.MaxInt64)...),
+		`it has 32 bytes after`:                           put(len(good)-32-22, u64(1<<16)...),
+		`it has 1 bytes after`:                            append(bytes.Clone(good), 0),
+		`it ends before "c"`:                              good[:first+22],
+		`cut off in "c"`:                                  good[:len(good)-33],
+		`before the chaining values`:                      good[:len(good)-1],
 	} {
 		table, err := blocktable.Parse(raw, slices.Values(pathsOf(files)))
 		if table != nil || err == nil || !strings.Contains(err.Error(), want) {
@@ -273,7 +277,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("made again it is another one: %v", err)
 		}
 		for i := range table.Len() {
-			if a := table.Attributes(i); a.Size < 0 || a.Perm > fs.ModePerm || a.Nsec < 0 {
+			if a := table.Attributes(i); a.Size < 0 || time.Unix(a.Sec, 0).UTC().Year() > 9999 || time.Unix(a.Sec, 0).UTC().Year() < 0 || a.Perm > fs.ModePerm || a.Nsec < 0 {
 				t.Errorf("file %d: %+v", i, a)
 			}
 		}

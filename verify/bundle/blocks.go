@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -87,8 +88,12 @@ func (c BlocksClaim) ParseBlocks(raw []byte, outputs iter.Seq[string]) (*blockta
 	return t, err
 }
 
-// tableOf makes the block table of hashed outputs; nil if it would be too large in any form.
+// tableOf makes the block table of hashed outputs; nil if it would be too large in any form, or if
+// it cannot have the time of an output.
 func tableOf(project *pathsafe.Dir, outputs []output) (*blocktable.Table, error) {
+	if slices.ContainsFunc(outputs, func(o output) bool { return !blocktable.ValidTime(o.sec) }) {
+		return nil, nil
+	}
 	block := blocktable.BlockFor(func(yield func(string, int64) bool) {
 		for _, o := range outputs {
 			if !yield(o.path.String(), o.size) {

@@ -81,7 +81,7 @@ func CheckHoles(ctx context.Context, files iter.Seq[Suspect], why error) error {
 
 // Holes returns how many bytes of a file of this size are holes, counted until they exceed
 // [MaxHoles]; 0 if its file system does not report holes. It moves the offset of f.
-func Holes(f *os.File, size int64) int64 {
+func Holes(f pathsafe.Opened, size int64) int64 {
 	var found int64
 	for at := int64(0); at < size && found <= MaxHoles; {
 		hole, err := Seek(f, at, unix.SEEK_HOLE)

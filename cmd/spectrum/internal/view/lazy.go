@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"iter"
@@ -57,7 +58,7 @@ func (ProjectOutputs) Open(o verify.AttestedOutput) (fusefs.Content, int64, erro
 }
 
 // Lazy is what a view shows of a candidate whose outputs are checked as they are read: each block
-// against the signed block table or, without a table, the whole output at its first opening.
+// against the signed block table or, without a table, the whole output before its first opening.
 type Lazy struct {
 	scene *Scene
 	runs  []*lazyRun
@@ -144,7 +145,7 @@ type lazyRun struct {
 	checked *blocktable.Checked
 	cache   *blocktable.Cache
 
-	// Without one: what was made of each output at its first opening.
+	// Without one: what was made of each output before its first opening.
 	wholes     []atomic.Pointer[wholeFile]
 	wholeBytes atomic.Int64
 }
@@ -236,41 +237,73 @@ var _ fusefs.Unsized = (*unsizedFile)(nil)
 
 func (f *unsizedFile) whole() *atomic.Pointer[wholeFile] { return &f.run.wholes[f.n] }
 
-// Facts are those of the source until the output was hashed.
+// emptySum is the SHA-256 of no bytes.
+var emptySum = sha256.Sum256(nil)
+
+// Facts are those of the source until the output was hashed. Whether it is empty is signed, by its
+// hash: a source that is empty and must not be, or the reverse, is an error at once.
 func (f *unsizedFile) Facts() (fusefs.Facts, error) {
 	if whole := f.whole().Load(); whole != nil {
 		return whole.facts, nil
 	}
 	o := (*lazyFile)(f).output()
 	facts, err := f.run.from.Facts(o)
-	if err == nil {
-		facts.Mode, facts.Settled = f.run.run.Perm(o.Name(), facts.Mode), false
+	if err != nil {
+		return fusefs.Facts{}, err
 	}
-	return facts, err
+	facts.Mode, facts.Settled = f.run.run.Perm(o.Name(), facts.Mode), false
+	switch isEmpty := o.Digest() == emptySum; {
+	case isEmpty && facts.Size > 0:
+		return fusefs.Facts{}, fmt.Errorf("it has %s, and the signed file is empty", words.Count(facts.Size, "byte"))
+	case !isEmpty && facts.Size == 0:
+		return fusefs.Facts{}, errors.New("it is empty, and the signed file is not")
+	case !isEmpty:
+		return facts, nil
+	}
+	table, err := o.Whole(context.Background(), strings.NewReader(""), 0)
+	if err != nil {
+		return fusefs.Facts{}, err
+	}
+	return f.keep(table, facts), nil
 }
 
-// Open hashes the output as a whole at the first opening, and opens it for checked reading.
-func (f *unsizedFile) Open() (fusefs.Content, error) {
-	o := (*lazyFile)(f).output()
+// Settle hashes the output as a whole.
+func (f *unsizedFile) Settle(ctx context.Context) error {
 	facts, err := f.Facts()
-	if err != nil {
-		return nil, err
+	if err != nil || facts.Settled {
+		return err
 	}
+	o := (*lazyFile)(f).output()
 	content, size, err := f.run.from.Open(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	table, err := o.Whole(ctx, content, size)
+	if err != nil {
+		return errors.Join(err, content.Close())
+	}
+	f.keep(table, facts)
+	return content.Close()
+}
+
+// keep keeps the table of the output, and returns its facts from now on.
+func (f *unsizedFile) keep(table *blockhash.Table, facts fusefs.Facts) fusefs.Facts {
+	facts.Size, facts.Settled = table.Size(), true
+	if f.whole().CompareAndSwap(nil, &wholeFile{table, facts}) {
+		f.run.wholeBytes.Add(table.Size())
+	}
+	return f.whole().Load().facts
+}
+
+// Open opens the output for checked reading. It must have been settled.
+func (f *unsizedFile) Open() (fusefs.Content, error) {
 	whole := f.whole().Load()
 	if whole == nil {
-		table, err := o.Whole(context.Background(), content, size)
-		if err != nil {
-			return nil, errors.Join(err, content.Close())
-		}
-		facts.Size, facts.Settled = table.Size(), true
-		if fresh := (&wholeFile{table, facts}); f.whole().CompareAndSwap(nil, fresh) {
-			f.run.wholeBytes.Add(table.Size())
-		}
-		whole = f.whole().Load()
+		return nil, errors.New("it was not hashed yet")
+	}
+	content, _, err := f.run.from.Open((*lazyFile)(f).output())
+	if err != nil {
+		return nil, err
 	}
 	return checkedContent{sized{blockhash.NewReader(content, whole.table).Cached(f.run.shown.cache), whole.table.Size()}, content}, nil
 }
@@ -302,4 +335,19 @@ func UnsizedFacts(f fusefs.File) (facts fusefs.Facts, is bool, err error) {
 		facts, err = source.Facts()
 	}
 	return facts, is, err
+}
+
+// Settle has a file whose attributes are not part of its description checked as a whole, and fills
+// them in. Others stay as they are.
+func Settle(ctx context.Context, f *fusefs.File) error {
+	source, is := f.Source.(fusefs.Unsized)
+	if !is {
+		return nil
+	}
+	if err := source.Settle(ctx); err != nil {
+		return err
+	}
+	facts, err := source.Facts()
+	f.Size, f.Mode, f.ModTime = facts.Size, facts.Mode, facts.ModTime
+	return err
 }

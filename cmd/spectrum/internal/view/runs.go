@@ -115,7 +115,7 @@ func (v *Runs) Mount(mountpoint string, opts fusemount.Options) (*fusemount.View
 		return nil, err
 	}
 	v.status.watch(&opts)
-	opts.Shelf = v
+	opts.Shelf, opts.Unsized = v, v.Lazy
 	return fusemount.Mount(tree, mountpoint, opts)
 }
 

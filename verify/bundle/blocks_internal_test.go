@@ -1,0 +1,15 @@
+package bundle
+
+import (
+	"math"
+	"testing"
+)
+
+// TestNoTableForTime: an output with a time that BLOCKS cannot have is sealed without a table.
+func TestNoTableForTime(t *testing.T) {
+	for _, sec := range []int64{253_402_300_800, -62_167_219_201, math.MaxInt64, math.MinInt64} {
+		if table, err := tableOf(nil, []output{{}, {sec: sec}}); table != nil || err != nil {
+			t.Errorf("%d: %v", sec, err)
+		}
+	}
+}
