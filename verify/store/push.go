@@ -66,7 +66,7 @@ func (s *Store) Push(ctx context.Context, b *verify.Bundle, record *Record, watc
 	if b.Len() > maxFiles {
 		return Pushed{}, fmt.Errorf("the run has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)
 	}
-	p := &push{Store: s, bundle: b, record: record, watch: watch.oneAtATime()}
+	p := &push{Store: s, bundle: b, record: record, watch: watch.oneAtATime(), compared: map[id]bool{}}
 	for o := range b.Outputs() {
 		p.done.Bytes += o.Size()
 	}
@@ -79,8 +79,12 @@ func (s *Store) Push(ctx context.Context, b *verify.Bundle, record *Record, watc
 		if err != nil {
 			return Pushed{}, err
 		}
-		if err := p.publish(ctx, at); err != nil {
+		isPublished, err := p.publish(ctx, at)
+		if err != nil {
 			return Pushed{}, err
+		}
+		if !isPublished {
+			continue
 		}
 		lost, err := p.unsafe(ctx, at.packs)
 		if err != nil {
@@ -102,6 +106,8 @@ type push struct {
 	watch  Watch
 	marked map[id]Object // by a collection, when the marks were read last
 	done   Pushed
+
+	compared map[id]bool // the packs that were sent, or read and found right, in this push
 }
 
 // unsafe returns those of some packs that a run must not rely on: they are missing, or a collection
@@ -209,8 +215,10 @@ func (p *push) usable(ctx context.Context) ([]bool, error) {
 	return wanted, err
 }
 
-// publish writes the run, which makes it visible.
-func (p *push) publish(ctx context.Context, at *plan) error {
+// publish writes the run, which makes it visible. Another one in its place may be a good one: it is replaced
+// only when the packs of the record are read and found right. If one is not, it is forgotten, and nothing
+// is published.
+func (p *push) publish(ctx context.Context, at *plan) (bool, error) {
 	artifacts := map[string]verify.Artifact{}
 	for a := range p.bundle.Artifacts() {
 		artifacts[a.Name()] = a
@@ -225,18 +233,21 @@ func (p *push) publish(ctx context.Context, at *plan) error {
 		return readArtifact(artifacts[name])
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	key := runsPrefix + p.bundle.Root()
 	err = p.putIfAbsent(ctx, key, raw)
 	if !errors.Is(err, fs.ErrExist) {
-		return err
+		return true, err
 	}
 	if p.isThere(ctx, key, raw) {
 		p.done.Existed = true
-		return nil
+		return true, nil
 	}
-	return p.put(ctx, key, raw)
+	if areRight, err := p.distrust(ctx, at); err != nil || !areRight {
+		return false, err
+	}
+	return true, p.put(ctx, key, raw)
 }
 
 func readArtifact(a verify.Artifact) ([]byte, error) {
@@ -470,6 +481,9 @@ func (k *packer) upload(ctx context.Context, content []byte) (pack, error) {
 		return p, err
 	}
 	if k.isThere(ctx, p.id.key(), content) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.compared[p.id] = true
 		return p, nil
 	}
 	return k.send(ctx, salted(content))
@@ -483,6 +497,7 @@ func (k *packer) send(ctx context.Context, content []byte) (pack, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.compared[p.id] = true
 	k.done.Packs++
 	k.done.Sent += int64(len(content))
 	return p, nil
