@@ -77,8 +77,9 @@ checks that the packs with the outputs are there in their full size. It prints a
 for each problem, and exits with 1 if there is one.
 
 With --read-data it also fetches all outputs and compares them with the signed hashes.
+What is found damaged, your next push to this address sends again.
 
-check changes nothing.`,
+check changes nothing in the store.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, _, err := app.openStore(cmd, args[0], wholeStore, opts.patience)
@@ -114,7 +115,13 @@ func (a *app) checkStore(ctx context.Context, s *store.Store, readData bool) err
 			if !readData {
 				return nil
 			}
-			return run.Check(ctx, fetching(bar), &right)
+			err := run.Check(ctx, fetching(bar), &right)
+			if isOfRun(err) {
+				if failed := a.distrust(ctx, s, run); failed != nil {
+					return failed
+				}
+			}
+			return err
 		})
 		if isOfRun(err) {
 			problems = append(problems, fmt.Sprintf("run %s: %v", of.Key, err))
@@ -126,6 +133,16 @@ func (a *app) checkStore(ctx context.Context, s *store.Store, readData bool) err
 	}
 	bar.done()
 	return a.toldStore(len(runs), len(packs), problems)
+}
+
+// distrust has the record of what this user pushed forget the damaged packs of a run.
+func (a *app) distrust(ctx context.Context, s *store.Store, run *store.Run) (err error) {
+	record, err := a.openRecord(s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, record.Close()) }()
+	return run.Distrust(ctx, record)
 }
 
 // isOfRun reports whether an error is about a run, and not about the way to the store.
@@ -151,7 +168,7 @@ func (a *app) toldStore(runs, packs int, problems []string) error {
 func storeDamaged(problems []string) error {
 	return &codedError{
 		code: codeStoreDamaged, err: fmt.Errorf("the store has %s", numberOf(len(problems), "problem")), details: map[string]any{"problems": jsonTexts(problems)},
-		hint: "push the runs again from where they were sealed; what cannot be pushed again is lost",
+		hint: "as the user who will push, run \"spectrum store check --read-data STORE\", then push the runs again from where they were sealed; what cannot be pushed again is lost",
 	}
 }
 
