@@ -1,11 +1,15 @@
 package store
 
 import (
+	"bytes"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/farstore"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
@@ -172,4 +176,64 @@ func TestForget(t *testing.T) {
 		r = open()
 	}
 	_ = r.Close()
+}
+
+// TestUnusableMetadata: a run whose block table or change set cannot be used is not pushed, by the name of
+// the file, and does not take the place of the good one in the store.
+func TestUnusableMetadata(t *testing.T) {
+	s, proxy, bucket := far(t)
+	outputs := map[string]string{"a": "alpha", "b": random(1, 5000)}
+	project := bundletest.New(t)
+	run := project.Run("run-1", outputs)
+	run.SetChanges(`{"base":{"a":null,"b":null},"executable":[],"form":1,"removes":[]}`)
+	run.SetBlocks(project.Blocks(64<<10, outputs, nil), 64<<10)
+	good := verified(t, run)
+	records := state(t)
+	mustPush(t, s, good, records)
+	stored := bucket.Content("team/runs/" + good.Root())
+	for _, name := range []string{bundle.BlocksFile, bundle.ChangesFile} {
+		kept := run.Read(name)
+		for what, change := range map[string]func(){
+			"missing": func() { run.Remove(name) },
+			"foreign": func() { run.WriteRaw(name, append(bytes.Clone(kept), ' ')) },
+			"empty":   func() { run.WriteRaw(name, nil) },
+			"huge": func() {
+				if err := os.Truncate(run.Path(name), 1<<40); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"a directory": func() {
+				run.Remove(name)
+				if err := os.Mkdir(run.Path(name), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			},
+		} {
+			change()
+			proxy.Seen()
+			_, err := tryPush(t, s, verified(t, run), records)
+			if unfit, is := errors.AsType[*UnfitError](err); !is || unfit.File != name || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s, %s: %v", name, what, err)
+			}
+			if requests := proxy.Seen(); len(requests) > 0 {
+				t.Errorf("%s, %s: %q", name, what, requests)
+			}
+			run.Remove(name)
+			run.WriteRaw(name, kept)
+		}
+	}
+	if !bytes.Equal(bucket.Content("team/runs/"+good.Root()), stored) {
+		t.Error("the run was replaced")
+	}
+	// A table that changes after it was verified is pushed as it was.
+	run.WriteRaw(bundle.BlocksFile, []byte("x"))
+	if done := mustPush(t, s, good, records); !done.Existed {
+		t.Errorf("%+v", done)
+	}
+
+	plain := project.Run("run-2", outputs)
+	plain.WriteRaw(bundle.BlocksFile, []byte("what no claim names"))
+	if _, err := tryPush(t, s, verified(t, plain), records); err == nil {
+		t.Error("a file that nothing names is pushed")
+	}
 }

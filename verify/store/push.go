@@ -60,11 +60,8 @@ type Pushed struct {
 // Push writes a bundle to the store. It must have been verified with [verify.Watch].Reread set. A push
 // that was interrupted continues where it was if it is started again with the same record.
 func (s *Store) Push(ctx context.Context, b *verify.Bundle, record *Record, watch Watch) (Pushed, error) {
-	if err := checkRunID(b.RunID()); err != nil {
+	if err := checkFit(b); err != nil {
 		return Pushed{}, err
-	}
-	if b.Len() > maxFiles {
-		return Pushed{}, fmt.Errorf("the run has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)
 	}
 	p := &push{Store: s, bundle: b, record: record, watch: watch.oneAtATime(), compared: map[id]bool{}}
 	for o := range b.Outputs() {
@@ -188,7 +185,7 @@ func (k *packer) checkLimits() error {
 		}
 	})
 	if err != nil || len(k.plan.packs) > maxPacks || len(k.plan.extents) > maxExtents {
-		return cmp.Or(err, errors.New("the run is too large for a store"))
+		return &UnfitError{k.bundle.RunID(), "", cmp.Or(err, errors.New("it is too large for a store"))}
 	}
 	return nil
 }
@@ -228,7 +225,7 @@ func (p *push) publish(ctx context.Context, at *plan) (bool, error) {
 		case mapFile:
 			return at.appendMap(nil), nil
 		case bundle.ChangesFile, blocksFile:
-			return p.bundle.Metadata(name)
+			return metadataOf(p.bundle, name), nil
 		}
 		return readArtifact(artifacts[name])
 	})
@@ -248,6 +245,54 @@ func (p *push) publish(ctx context.Context, at *plan) (bool, error) {
 		return false, err
 	}
 	return true, p.put(ctx, key, raw)
+}
+
+// An UnfitError is a run that a store does not take: it is too large, or a file beside its artifacts cannot
+// be used, so that every preview of it would be held.
+type UnfitError struct {
+	RunID string
+	File  string // CHANGES or BLOCKS; "" for the whole
+	Err   error
+}
+
+// Error names the file.
+func (e *UnfitError) Error() string {
+	if e.File == "" {
+		return fmt.Sprintf("run %q is not pushed: %v", e.RunID, e.Err)
+	}
+	return fmt.Sprintf("run %q is not pushed: %s cannot be used: %v", e.RunID, e.File, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *UnfitError) Unwrap() error { return e.Err }
+
+// checkFit requires that a store can have a bundle, and that its change set and its block table, if there
+// are any, can be used.
+func checkFit(b *verify.Bundle) error {
+	if err := checkRunID(b.RunID()); err != nil {
+		return &UnfitError{b.RunID(), "", err}
+	}
+	if b.Len() > maxFiles {
+		return &UnfitError{b.RunID(), "", fmt.Errorf("it has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)}
+	}
+	if _, err := b.Changes(); err != nil {
+		return &UnfitError{b.RunID(), bundle.ChangesFile, err}
+	}
+	if _, err := b.Blocks(); err != nil {
+		return &UnfitError{b.RunID(), blocksFile, err}
+	}
+	return nil
+}
+
+// metadataOf is a file beside the artifacts, as it was verified; nil without.
+func metadataOf(b *verify.Bundle, name string) []byte {
+	if changes, _ := b.Changes(); name == bundle.ChangesFile && changes != nil {
+		return changes.Bytes()
+	}
+	if table, _ := b.Blocks(); name == blocksFile && table != nil {
+		return table.Bytes()
+	}
+	return nil
 }
 
 func readArtifact(a verify.Artifact) ([]byte, error) {
