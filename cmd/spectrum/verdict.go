@@ -239,7 +239,7 @@ var verdicts = []func(error) verdict{
 		return verdict{status: statusRejected, code: codeStoreNoRun, details: map[string]any{"bundle_root": e.Root, "store": jsonText(e.Store)}, hints: []string{"\"spectrum ls STORE\" lists the runs of a store"}}
 	}),
 	on(func(e *store.UnfitError) verdict {
-		hint := "seal its outputs as several runs"
+		hint := "seal its outputs as several runs, where it was sealed"
 		if e.File != "" {
 			hint = "put that file back as it was sealed, or seal the run again; \"spectrum preview\" of this run would be held"
 		}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/spectrumfs/spectrum/internal/inorder"
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
@@ -185,7 +186,7 @@ func (k *packer) checkLimits() error {
 		}
 	})
 	if err != nil || len(k.plan.packs) > maxPacks || len(k.plan.extents) > maxExtents {
-		return &UnfitError{k.bundle.RunID(), "", cmp.Or(err, errors.New("it is too large for a store"))}
+		return &UnfitError{k.bundle.RunID(), "pushed", "", cmp.Or(err, errors.New("it is too large for a store"))}
 	}
 	return nil
 }
@@ -247,10 +248,11 @@ func (p *push) publish(ctx context.Context, at *plan) (bool, error) {
 	return true, p.put(ctx, key, raw)
 }
 
-// An UnfitError is a run that a store does not take: it is too large, or a file beside its artifacts cannot
+// An UnfitError is a run that is not for a store: it is too large, or a file beside its artifacts cannot
 // be used, so that every preview of it would be held.
 type UnfitError struct {
 	RunID string
+	Op    string // what is not done with it: "pushed" or "fetched"
 	File  string // CHANGES or BLOCKS; "" for the whole
 	Err   error
 }
@@ -258,9 +260,9 @@ type UnfitError struct {
 // Error names the file.
 func (e *UnfitError) Error() string {
 	if e.File == "" {
-		return fmt.Sprintf("run %q is not pushed: %v", e.RunID, e.Err)
+		return fmt.Sprintf("run %q is not %s: %v", e.RunID, e.Op, e.Err)
 	}
-	return fmt.Sprintf("run %q is not pushed: %s cannot be used: %v", e.RunID, e.File, e.Err)
+	return fmt.Sprintf("run %q is not %s: %s cannot be used: %v", e.RunID, e.Op, e.File, e.Err)
 }
 
 // Unwrap returns the reason.
@@ -270,16 +272,26 @@ func (e *UnfitError) Unwrap() error { return e.Err }
 // are any, can be used.
 func checkFit(b *verify.Bundle) error {
 	if err := checkRunID(b.RunID()); err != nil {
-		return &UnfitError{b.RunID(), "", err}
+		return &UnfitError{b.RunID(), "pushed", "", err}
 	}
 	if b.Len() > maxFiles {
-		return &UnfitError{b.RunID(), "", fmt.Errorf("it has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)}
+		return &UnfitError{b.RunID(), "pushed", "", fmt.Errorf("it has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)}
+	}
+	dirs := directoriesOf(func(yield func(pathsafe.Path) bool) {
+		for o := range b.Outputs() {
+			if !yield(o.Path()) {
+				return
+			}
+		}
+	})
+	if err := checkDirectories(dirs, b.Len()); err != nil {
+		return &UnfitError{b.RunID(), "pushed", "", err}
 	}
 	if _, err := b.Changes(); err != nil {
-		return &UnfitError{b.RunID(), bundle.ChangesFile, err}
+		return &UnfitError{b.RunID(), "pushed", bundle.ChangesFile, err}
 	}
 	if _, err := b.Blocks(); err != nil {
-		return &UnfitError{b.RunID(), blocksFile, err}
+		return &UnfitError{b.RunID(), "pushed", blocksFile, err}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (r *Run) unpack(ctx context.Context, raw []byte, dir *pathsafe.Dir) error {
 		if err != nil {
 			return err
 		}
-		f, err := w.create(at, 0o666)
+		f, err := w.create(ctx, at, 0o666)
 		if err != nil {
 			return err
 		}
