@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // storeHelp is what the help of commands with stores has about their addresses.
@@ -297,6 +298,8 @@ func storeHints(e *store.FaultError) []string {
 		return []string{"push the run again from where it was sealed; \"spectrum store check STORE\" names all that is missing"}
 	case errors.Is(e, store.ErrUnlisted):
 		return []string{"name a run of it as STORE@BUNDLE_ROOT, as \"spectrum push\" printed it; or name the store as file:// or s3:// where you can"}
+	case errors.Is(e, unix.EISDIR):
+		return []string{"move that directory away: nothing of a store has its name; then retry"}
 	case strings.HasPrefix(e.Store, "file:") && machine.IsOrdinary(e.Err):
 		return machineHints(e)
 	}
