@@ -262,11 +262,27 @@ func (a *app) withFetched(ctx context.Context, s *store.Store, root string, do f
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	address := s.Address() + "@" + root
 	run, err := s.Open(ctx, root, b.dir)
 	if err != nil {
-		return err
+		return a.toldFetched(b, err, address)
 	}
-	return do(run, b.dir)
+	return a.toldFetched(b, do(run, b.dir), address)
+}
+
+// toldFetched is an error about a run that is fetched into the state directory: by what the user named, and
+// not by the private directory there.
+func (a *app) toldFetched(b *box, err error, address string) error {
+	if err == nil {
+		return nil
+	}
+	if full, is := errors.AsType[*machine.FullError](err); is {
+		if state, failed := a.statePath(); failed == nil {
+			err = &machine.FullError{Path: state, Of: full.Of, Need: full.Need, Free: full.Free}
+		}
+		return fmt.Errorf("fetch %s: %w", address, err)
+	}
+	return b.told(err, "", address)
 }
 
 // newFetched makes a private directory for a run that is fetched, in the state directory. Those that

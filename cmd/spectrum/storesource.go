@@ -46,7 +46,7 @@ func (a *app) fetchCandidate(ctx context.Context, o preview.Origin) (*candidate,
 	defer bar.done()
 	run, err := fetchInto(ctx, s, address.Root, b.dir, bar)
 	if err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(a.toldFetched(b, err, address.String()), b.close())
 	}
 	opened, err := verify.OpenRun(b.dir, filepath.Join(b.place(), run.RunDir()))
 	if err != nil {
