@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -98,7 +99,8 @@ func (r *Record) changed(again *Preview) string {
 	}
 	switch now := &again.block; {
 	case was.SourceID != now.SourceID || !sameOutputs(was.Items, now.Items),
-		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories):
+		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories),
+		!slices.Equal(contradictions(was.Findings), contradictions(now.Findings)):
 		return "the candidate"
 	case was.Trust != now.Trust:
 		return "whom you trust"
@@ -110,6 +112,12 @@ func (r *Record) changed(again *Preview) string {
 		return fmt.Sprintf("the restore root %q", now.Root.Path)
 	}
 	return "what it shows"
+}
+
+// contradictions are the findings that the candidate alone decides: that of a change set or a block table
+// which cannot be used takes all items away.
+func contradictions(findings []quarantine.Finding) []quarantine.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f quarantine.Finding) bool { return f.Rule != quarantine.Contradiction })
 }
 
 // sameTarget reports whether the same is at the targets of what two previews propose.
