@@ -20,7 +20,8 @@ import (
 const storeHelp = `STORE is file:///DIR, s3://BUCKET/PREFIX, or https://HOST/PATH, which can only be
 read. Keys for s3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
 profile AWS_PROFILE of ~/.aws/credentials; without keys requests are anonymous. For a
-server other than Amazon's add "?endpoint=https://HOST".`
+server other than Amazon's add "?endpoint=https://HOST". Of BUNDLE_ROOT the first 4 or
+more digits are enough, or "latest", where the store can be listed: not by https.`
 
 // addPatience adds the flag of the patience with a server.
 func addPatience(cmd *cobra.Command, patience *time.Duration) {
@@ -43,13 +44,23 @@ func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time
 		return nil, "", usage(cmd, "%w", err)
 	}
 	switch {
-	case run && address.Root == "":
+	case run && !address.NamesRun():
 		return nil, "", &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q names no run", text), next: "name a run as STORE@BUNDLE_ROOT; \"spectrum ls STORE\" lists them"}
-	case !run && address.Root != "":
+	case !run && address.NamesRun():
 		return nil, "", usage(cmd, "%q names a run, where a store is expected", text)
 	}
 	s, err := store.Open(address, patience)
-	return s, address.Root, err
+	if err != nil || address.Short == "" {
+		return s, address.Root, err
+	}
+	root, err := s.Find(cmd.Context(), address.Short)
+	switch {
+	case errors.Is(err, store.ErrUnlisted):
+		return nil, "", usage(cmd, "%q: %w: give all 64 digits of the bundle root", text, store.ErrUnlisted)
+	case errors.Is(err, store.ErrAmbiguous):
+		return nil, "", refusedHint(err, "give more digits; \"spectrum ls STORE\" lists the runs")
+	}
+	return s, root, err
 }
 
 func newStore(app *app) *cobra.Command {

@@ -20,9 +20,11 @@ func (a *app) openAddress(cmd *cobra.Command, o preview.Origin) (*candidate, err
 	case cmd.Flags().Changed("project-root"):
 		return nil, usage(cmd, "--project-root does not go with a run in a store, which has a project of its own")
 	}
-	if _, _, err := a.openStore(cmd, o.RunDirs[0], oneRun, store.Patience); err != nil {
+	s, root, err := a.openStore(cmd, o.RunDirs[0], oneRun, store.Patience)
+	if err != nil {
 		return nil, err
 	}
+	o.RunDirs = []string{s.Address() + "@" + root}
 	return a.fetchCandidate(cmd.Context(), o)
 }
 
