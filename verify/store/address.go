@@ -126,7 +126,7 @@ func (a *Address) ofFile(u *url.URL) error {
 }
 
 func (a *Address) ofWeb(u *url.URL) error {
-	if u.Host == "" {
+	if u.Hostname() == "" {
 		return errors.New("the host is missing")
 	}
 	if u.RawQuery != "" || u.ForceQuery {
@@ -154,7 +154,7 @@ func (a *Address) ofS3(u *url.URL) error {
 		}
 		a.endpoint = values[0]
 		end, err := url.Parse(a.endpoint)
-		if err != nil || end.Host == "" || end.User != nil || end.RawQuery != "" || strings.Trim(end.Path, "/") != "" {
+		if err != nil || end.Hostname() == "" || end.User != nil || end.RawQuery != "" || strings.Trim(end.Path, "/") != "" {
 			return fmt.Errorf("endpoint %q is not https://HOST or https://HOST:PORT", a.endpoint)
 		}
 		if err := checkSecure(end); err != nil {

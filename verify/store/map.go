@@ -62,7 +62,7 @@ func sizeOf(extents []extent) int64 {
 }
 
 // What the outputs of a run can claim to have, beside the bytes of its packs: the same bytes can stand for
-// many outputs, and for all of a sparse one. No run of a push is near these bounds.
+// many outputs, and for all of a sparse one. A push rejects what a reader would.
 const (
 	maxRepeats = 16
 	spareBytes = 256 << 30
@@ -131,8 +131,8 @@ func (p *plan) appendMap(b []byte) []byte {
 	return b
 }
 
-// parseMap reads a MAP. Only what appendMap writes is one: a number has one form, and so has
-// a line. Its packs, files and extents are bounded, and so is the memory that they take.
+// parseMap reads a MAP. Only what appendMap writes is one: a number has one form, and so has a
+// line. Its packs, files and extents are bounded, and so is the memory that they take.
 func parseMap(raw io.Reader) (*plan, error) {
 	p, err := (&mapReader{in: bufio.NewReaderSize(raw, longestLine)}).plan()
 	if err != nil {

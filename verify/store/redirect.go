@@ -19,14 +19,14 @@ import (
 // [border] checks the addresses of those.
 func checkRedirect(to *http.Request, via []*http.Request) error {
 	from, shown := via[0].URL, to.URL.Host
-	if shown == "" {
+	if to.URL.Hostname() == "" {
 		shown = fmt.Sprintf("%.100q", to.URL.Redacted())
 	}
 	var why string
 	switch {
 	case len(via) > 5:
 		return lasting{errors.New("the server redirects more than five times")}
-	case to.URL.Host == "":
+	case to.URL.Hostname() == "":
 		why = "it has no host"
 	case from.Scheme == "http" && (to.URL.Scheme != "http" || address(to.URL) != address(from)):
 		why = "by http only redirects to the same server are followed"

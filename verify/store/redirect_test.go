@@ -41,6 +41,7 @@ func TestRedirects(t *testing.T) {
 		"http://192.0.2.1" + at:                 "redirects to 192.0.2.1",
 		"http:///" + at:                         `redirects to "http:///`,
 		"mailto:x@example.org":                  `redirects to "mailto:`,
+		"http://:80" + at:                       `redirects to "http://:80/`,
 		"file:///etc/passwd":                    `redirects to "file:///etc/passwd"`,
 	} {
 		proxy.Break(farstore.On(http.MethodGet, "/elsewhere/", 0, farstore.Redirect(to)))

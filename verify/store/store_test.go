@@ -191,7 +191,7 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"", "file://host/dir", "file://", "ftp://h/x", "https:///x", "http://example.org/x", "https://user:secret@h/x", "s3:///x",
+		"", "file://host/dir", "file://", "ftp://h/x", "https:///x", "https://:443/x", "s3://b/p?endpoint=https://:443", "http://example.org/x", "https://user:secret@h/x", "s3:///x",
 		"s3://b/p?endpoint=http://h", "s3://b/p?endpoint=h", "s3://b/p?other=1", "s3://b/p?endpoint=https://u:p@h", "file:///x@" + root + "0", "file:///x@0a1", "file:///x@lates", "file:///x@",
 		"file:///x@" + strings.ToUpper(root), "file:///x?a", "https://h/x?a=1", "https://h/x#a", "https://h/%zz", "https://b\u00fccher.example/x",
 	} {
