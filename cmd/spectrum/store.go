@@ -59,6 +59,8 @@ func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time
 		return nil, "", usage(cmd, "%q: %w: give all 64 digits of the bundle root", text, store.ErrUnlisted)
 	case errors.Is(err, store.ErrAmbiguous):
 		return nil, "", refusedHint(err, "give more digits; \"spectrum ls STORE\" lists the runs")
+	case err == nil:
+		a.say("%s is run %s", address, root)
 	}
 	return s, root, err
 }

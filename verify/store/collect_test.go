@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -283,5 +284,27 @@ func TestStoppedCollection(t *testing.T) {
 		if stop > 10 {
 			t.Fatal("no end")
 		}
+	}
+}
+
+// TestLongCollection: a collection that takes longer than the grace period keeps its lock new.
+func TestLongCollection(t *testing.T) {
+	s, _, bucket := far(t)
+	project := bundletest.New(t)
+	for n := range uint64(4) {
+		b := verified(t, project.Run(fmt.Sprintf("run-%d", n), map[string]string{"a": random(n, 100)}))
+		mustPush(t, s, b, state(t))
+		bucket.Set("team/runs/"+b.Root(), nil)
+	}
+	bucket.Pass(2 * grace)
+	collect(t, s)
+	bucket.Pass(2 * grace)
+	now := time.Now()
+	done, err := s.collect(t.Context(), grace, false, func() time.Time {
+		now = now.Add(grace / 5)
+		return now
+	})
+	if err != nil || done.Removed != 4 {
+		t.Errorf("%+v, %v", done, err)
 	}
 }
