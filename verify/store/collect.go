@@ -77,26 +77,7 @@ func (s *Store) collect(ctx context.Context, grace time.Duration, unlock bool, c
 		}
 		mark, isMarked := marks[of]
 		delete(marks, of)
-		switch {
-		case used[of]:
-			c.done.Packs++
-			if isMarked {
-				err = c.delete(ctx, of.mark())
-			}
-		case !isMarked && o.Time.Add(grace).Before(now):
-			c.done.Marked++
-			err = c.ignoreExisting(s.putIfAbsent(ctx, of.mark(), nil))
-		case !isMarked:
-			c.done.Waiting++
-		case !o.Time.Before(mark.Time): // uploaded again since
-			c.done.Waiting++
-			err = c.delete(ctx, of.mark())
-		case !mark.Time.Add(grace).Before(now):
-			c.done.Waiting++
-		default:
-			err = c.remove(ctx, of, o)
-		}
-		if err != nil {
+		if err := c.judge(ctx, of, o, used[of], mark, isMarked, now); err != nil {
 			return c.done, err
 		}
 	}
@@ -106,6 +87,30 @@ func (s *Store) collect(ctx context.Context, grace time.Duration, unlock bool, c
 		}
 	}
 	return c.done, nil
+}
+
+// judge marks or removes a pack, or leaves it.
+func (c *collection) judge(ctx context.Context, of id, o Object, isUsed bool, mark Object, isMarked bool, now time.Time) error {
+	switch {
+	case isUsed:
+		c.done.Packs++
+		if isMarked {
+			return c.delete(ctx, of.mark())
+		}
+	case !isMarked && o.Time.Add(c.grace).Before(now):
+		c.done.Marked++
+		return c.ignoreExisting(c.putIfAbsent(ctx, of.mark(), nil))
+	case !isMarked:
+		c.done.Waiting++
+	case !o.Time.Before(mark.Time): // uploaded again since
+		c.done.Waiting++
+		return c.delete(ctx, of.mark())
+	case !mark.Time.Add(c.grace).Before(now):
+		c.done.Waiting++
+	default:
+		return c.remove(ctx, of, o)
+	}
+	return nil
 }
 
 // collection is one call of Collect.
