@@ -24,7 +24,7 @@ func TestFetchedIsToldByItsAddress(t *testing.T) {
 	if err := b.make(); err != nil {
 		t.Fatal(err)
 	}
-	defer b.close()
+	defer func() { _ = b.close() }()
 	const address = "file:///s@0123"
 	for _, test := range []struct {
 		err  error
