@@ -67,6 +67,9 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 		return nil, err
 	}
 	dirs, err := absolute(runDirs)
+	if _, is := errors.AsType[*store.AddressError](err); is {
+		return nil, usage(cmd, "%w", err)
+	}
 	if err != nil {
 		return nil, refusedHint(err, runDirHint)
 	}

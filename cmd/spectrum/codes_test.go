@@ -61,7 +61,7 @@ func examples(t *testing.T) map[code][]error {
 	misfits := []audit.Misfit{{Savepoint: audit.Savepoint{ID: "1", Attempt: "2", Root: forging}, Fault: audit.NotEnded}}
 	return map[code][]error{
 		codeUsage:       {usage(&cobra.Command{Use: "spectrum"}, "%w", outside), noCommand(newRoot(a), []string{forging})},
-		codeRefused:     {refusedHint(outside, "name another")},
+		codeRefused:     {refusedHint(outside, "name another"), &store.UnfitError{RunID: forging, Op: "pushed", File: forging, Err: outside}, &store.UnfitError{RunID: forging, Op: "fetched", Err: outside}},
 		codeUnavailable: {fmt.Errorf("%w: %w", fusemount.ErrUnavailable, outside), fmt.Errorf("%w: %w", fusemount.ErrUnavailable, fusemount.ErrAllowOther)},
 		codeNoGit:       {gitError(forging, fmt.Errorf("%w: %w", gitbase.ErrNoGit, outside))},
 		codeOverlay:     {&overlay.UnavailableError{Step: "mounting", Reason: forging, Hint: "name another", Err: unix.EPERM}},

@@ -56,7 +56,7 @@ validator, the number of files, and the name of the run, which is not signed.`,
 // isWholeStore reports whether an argument is meant as the address of a store.
 func isWholeStore(text string) bool {
 	address, err := store.Parse(text)
-	return store.IsAddress(text) && (err != nil || address.Root == "")
+	return store.IsAddress(text) && (err != nil || !address.NamesRun())
 }
 
 func runLs(cmd *cobra.Command, app *app, opts lsOptions, runDirs, paths []string) error {

@@ -76,19 +76,24 @@ func (a *app) push(cmd *cobra.Command, runDirs []string, to string, patience tim
 	return a.pushAll(cmd.Context(), s, bundles, bar)
 }
 
-// pushAll pushes bundles, one after the other.
-func (a *app) pushAll(ctx context.Context, s *store.Store, bundles []*verify.Bundle, bar *bar) (err error) {
+// openRecord opens the record of what this user pushed to a store.
+func (a *app) openRecord(s *store.Store) (*store.Record, error) {
 	state, err := a.openState()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer state.Close()
 	records, err := state.Pushed()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer records.Close()
-	record, err := store.OpenRecord(records, s.Address())
+	return store.OpenRecord(records, s.Address())
+}
+
+// pushAll pushes bundles, one after the other.
+func (a *app) pushAll(ctx context.Context, s *store.Store, bundles []*verify.Bundle, bar *bar) (err error) {
+	record, err := a.openRecord(s)
 	if err != nil {
 		return err
 	}

@@ -13,13 +13,15 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 )
 
 // storeHelp is what the help of commands with stores has about their addresses.
 const storeHelp = `STORE is file:///DIR, s3://BUCKET/PREFIX, or https://HOST/PATH, which can only be
 read. Keys for s3 come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the
 profile AWS_PROFILE of ~/.aws/credentials; without keys requests are anonymous. For a
-server other than Amazon's add "?endpoint=https://HOST".`
+server other than Amazon's add "?endpoint=https://HOST". Of BUNDLE_ROOT the first 4 or
+more digits are enough, or "latest", where the store can be listed: not by https.`
 
 // addPatience adds the flag of the patience with a server.
 func addPatience(cmd *cobra.Command, patience *time.Duration) {
@@ -42,13 +44,25 @@ func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time
 		return nil, "", usage(cmd, "%w", err)
 	}
 	switch {
-	case run && address.Root == "":
+	case run && !address.NamesRun():
 		return nil, "", &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q names no run", text), next: "name a run as STORE@BUNDLE_ROOT; \"spectrum ls STORE\" lists them"}
-	case !run && address.Root != "":
+	case !run && address.NamesRun():
 		return nil, "", usage(cmd, "%q names a run, where a store is expected", text)
 	}
 	s, err := store.Open(address, patience)
-	return s, address.Root, err
+	if err != nil || address.Short == "" {
+		return s, address.Root, err
+	}
+	root, err := s.Find(cmd.Context(), address.Short)
+	switch {
+	case errors.Is(err, store.ErrUnlisted):
+		return nil, "", usage(cmd, "%q: %w: give all 64 digits of the bundle root", text, store.ErrUnlisted)
+	case errors.Is(err, store.ErrAmbiguous):
+		return nil, "", refusedHint(err, "give more digits; \"spectrum ls STORE\" lists the runs")
+	case err == nil:
+		a.say("%s is run %s", address, root)
+	}
+	return s, root, err
 }
 
 func newStore(app *app) *cobra.Command {
@@ -77,8 +91,9 @@ checks that the packs with the outputs are there in their full size. It prints a
 for each problem, and exits with 1 if there is one.
 
 With --read-data it also fetches all outputs and compares them with the signed hashes.
+What is found damaged, your next push to this address sends again.
 
-check changes nothing.`,
+check changes nothing in the store.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, _, err := app.openStore(cmd, args[0], wholeStore, opts.patience)
@@ -114,7 +129,13 @@ func (a *app) checkStore(ctx context.Context, s *store.Store, readData bool) err
 			if !readData {
 				return nil
 			}
-			return run.Check(ctx, fetching(bar), &right)
+			err := run.Check(ctx, fetching(bar), &right)
+			if isOfRun(err) {
+				if failed := a.distrust(ctx, s, run); failed != nil {
+					return failed
+				}
+			}
+			return err
 		})
 		if isOfRun(err) {
 			problems = append(problems, fmt.Sprintf("run %s: %v", of.Key, err))
@@ -126,6 +147,16 @@ func (a *app) checkStore(ctx context.Context, s *store.Store, readData bool) err
 	}
 	bar.done()
 	return a.toldStore(len(runs), len(packs), problems)
+}
+
+// distrust has the record of what this user pushed forget the damaged packs of a run.
+func (a *app) distrust(ctx context.Context, s *store.Store, run *store.Run) (err error) {
+	record, err := a.openRecord(s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, record.Close()) }()
+	return run.Distrust(ctx, record)
 }
 
 // isOfRun reports whether an error is about a run, and not about the way to the store.
@@ -151,7 +182,7 @@ func (a *app) toldStore(runs, packs int, problems []string) error {
 func storeDamaged(problems []string) error {
 	return &codedError{
 		code: codeStoreDamaged, err: fmt.Errorf("the store has %s", numberOf(len(problems), "problem")), details: map[string]any{"problems": jsonTexts(problems)},
-		hint: "push the runs again from where they were sealed; what cannot be pushed again is lost",
+		hint: "as the user who will push, run \"spectrum store check --read-data STORE\", then push the runs again from where they were sealed; what cannot be pushed again is lost",
 	}
 }
 
@@ -244,11 +275,27 @@ func (a *app) withFetched(ctx context.Context, s *store.Store, root string, do f
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	address := s.Address() + "@" + root
 	run, err := s.Open(ctx, root, b.dir)
 	if err != nil {
-		return err
+		return a.toldFetched(b, err, address)
 	}
-	return do(run, b.dir)
+	return a.toldFetched(b, do(run, b.dir), address)
+}
+
+// toldFetched is an error about a run that is fetched into the state directory: by what the user named, and
+// not by the private directory there.
+func (a *app) toldFetched(b *box, err error, address string) error {
+	if err == nil {
+		return nil
+	}
+	if full, is := errors.AsType[*machine.FullError](err); is {
+		if state, failed := a.statePath(); failed == nil {
+			err = &machine.FullError{Path: state, Of: full.Of, Need: full.Need, Free: full.Free}
+		}
+		return fmt.Errorf("fetch %s: %w", address, err)
+	}
+	return b.told(err, "", address)
 }
 
 // newFetched makes a private directory for a run that is fetched, in the state directory. Those that
@@ -280,6 +327,8 @@ func storeHints(e *store.FaultError) []string {
 		return []string{"push the run again from where it was sealed; \"spectrum store check STORE\" names all that is missing"}
 	case errors.Is(e, store.ErrUnlisted):
 		return []string{"name a run of it as STORE@BUNDLE_ROOT, as \"spectrum push\" printed it; or name the store as file:// or s3:// where you can"}
+	case errors.Is(e, unix.EISDIR):
+		return []string{"move that directory away: nothing of a store has its name; then retry"}
 	case strings.HasPrefix(e.Store, "file:") && machine.IsOrdinary(e.Err):
 		return machineHints(e)
 	}

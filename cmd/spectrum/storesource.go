@@ -20,9 +20,11 @@ func (a *app) openAddress(cmd *cobra.Command, o preview.Origin) (*candidate, err
 	case cmd.Flags().Changed("project-root"):
 		return nil, usage(cmd, "--project-root does not go with a run in a store, which has a project of its own")
 	}
-	if _, _, err := a.openStore(cmd, o.RunDirs[0], oneRun, store.Patience); err != nil {
+	s, root, err := a.openStore(cmd, o.RunDirs[0], oneRun, store.Patience)
+	if err != nil {
 		return nil, err
 	}
+	o.RunDirs = []string{s.Address() + "@" + root}
 	return a.fetchCandidate(cmd.Context(), o)
 }
 
@@ -46,7 +48,7 @@ func (a *app) fetchCandidate(ctx context.Context, o preview.Origin) (*candidate,
 	defer bar.done()
 	run, err := fetchInto(ctx, s, address.Root, b.dir, bar)
 	if err != nil {
-		return nil, errors.Join(err, b.close())
+		return nil, errors.Join(a.toldFetched(b, err, address.String()), b.close())
 	}
 	opened, err := verify.OpenRun(b.dir, filepath.Join(b.place(), run.RunDir()))
 	if err != nil {

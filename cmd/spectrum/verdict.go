@@ -232,11 +232,18 @@ var verdicts = []func(error) verdict{
 	// Stores.
 	on(func(e *store.WrongError) verdict {
 		return verdict{status: statusRejected, code: codeStoreTampered, details: map[string]any{"object": jsonText(e.Key), "store": jsonText(e.Store)}, hints: []string{
-			"nothing of it was used; \"spectrum store check STORE\" names all that is wrong there; push the run again from where it was sealed",
+			"nothing of it was used; where the run was sealed, run \"spectrum store check --read-data STORE\", which finds what is wrong, then push the run again",
 		}}
 	}),
 	on(func(e *store.NoRunError) verdict {
 		return verdict{status: statusRejected, code: codeStoreNoRun, details: map[string]any{"bundle_root": e.Root, "store": jsonText(e.Store)}, hints: []string{"\"spectrum ls STORE\" lists the runs of a store"}}
+	}),
+	on(func(e *store.UnfitError) verdict {
+		hint := "seal its outputs as several runs, where it was sealed"
+		if e.File != "" {
+			hint = "put that file back as it was sealed, or seal the run again; \"spectrum preview\" of this run would be held"
+		}
+		return verdict{status: statusRejected, code: codeRefused, hints: []string{hint}}
 	}),
 	on(func(e *store.LockedError) verdict {
 		return verdict{status: statusRejected, code: codeStoreLocked, hints: []string{"wait until it has ended; if it was killed, run \"spectrum store gc --unlock STORE\" when the grace period has passed"}}

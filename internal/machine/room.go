@@ -105,12 +105,21 @@ func (r *Room) File(size int64) Need {
 	return n
 }
 
-// Entry is what a new directory, or a file that shares its content, takes.
+// Entry is what an entry takes at least, such as a file that shares its content.
 func (r *Room) Entry() Need {
 	if !r.inodes {
 		return Need{}
 	}
 	return Need{Inodes: 1}
+}
+
+// Directory is what a new directory with an entry takes: in ext4 a block of its own.
+func (r *Room) Directory() Need {
+	n := r.Entry()
+	if r.kind == unix.EXT4_SUPER_MAGIC {
+		n.Bytes = r.unit
+	}
+	return n
 }
 
 // MayShare reports whether a copy of a file in another file system, or in this one, may

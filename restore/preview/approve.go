@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -112,7 +113,8 @@ func (r *Record) changed(again *Preview) string {
 	targets := differing(was.Items, now.Items, sameTarget)
 	switch {
 	case was.SourceID != now.SourceID || len(outputs) > 0,
-		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories):
+		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories),
+		!slices.Equal(contradictions(was.Findings), contradictions(now.Findings)):
 		return "the candidate" + firstOf(outputs)
 	case was.Trust != now.Trust:
 		return "whom you trust"
@@ -165,6 +167,12 @@ func differing(was, now []Item, same func(a, b *Item) bool) (paths []string) {
 	}
 	slices.Sort(paths)
 	return paths
+}
+
+// contradictions are the findings that the candidate alone decides: that of a change set or a block table
+// which cannot be used takes all items away.
+func contradictions(findings []quarantine.Finding) []quarantine.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f quarantine.Finding) bool { return f.Rule != quarantine.Contradiction })
 }
 
 // sameTarget reports whether the same is at the target of an item of two previews.

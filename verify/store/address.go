@@ -39,7 +39,8 @@ func (e *AddressError) Unwrap() error { return e.Err }
 
 // An Address names a store, and a run in it if Root is set.
 type Address struct {
-	Root string // the bundle root, 64 lower-case hex digits; "" for the whole store
+	Root  string // the bundle root, 64 lower-case hex digits; "" for the whole store
+	Short string // instead of it, what [Store.Find] finds it by
 
 	store    string // the address of the store, in one form
 	scheme   string
@@ -50,13 +51,22 @@ type Address struct {
 
 // String is the address, with the run.
 func (a Address) String() string {
-	if a.Root == "" {
+	if !a.NamesRun() {
 		return a.store
 	}
-	return a.store + "@" + a.Root
+	return a.store + "@" + a.Root + a.Short
 }
 
-// Parse reads an address: STORE or STORE@BUNDLE_ROOT.
+// NamesRun reports whether the address is that of a run.
+func (a Address) NamesRun() bool { return a.Root != "" || a.Short != "" }
+
+// latest names the run that was stored last.
+const latest = "latest"
+
+// shortest is how many digits of a bundle root are enough if no other run begins with them.
+const shortest = 4
+
+// Parse reads an address: STORE or STORE@BUNDLE_ROOT, of which 4 digits can be enough, or STORE@latest.
 func Parse(text string) (Address, error) {
 	a, err := parse(text)
 	if err != nil {
@@ -69,8 +79,11 @@ func parse(text string) (Address, error) {
 	var a Address
 	rest := text
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
-		if root := text[at+1:]; hexdigits.Are(root, 64) {
+		switch root := text[at+1:]; {
+		case hexdigits.Are(root, 64):
 			rest, a.Root = text[:at], root
+		case root == latest || len(root) >= shortest && len(root) < 64 && hexdigits.Only(root):
+			rest, a.Short = text[:at], root
 		}
 	}
 	u, err := url.Parse(rest)
@@ -78,14 +91,14 @@ func parse(text string) (Address, error) {
 		return a, errors.Unwrap(err)
 	}
 	switch {
-	case u.User != nil && a.Root == "" && u.Scheme != "file":
-		return a, errors.New("\"@\" must be followed by a bundle root of 64 lower-case hex digits, and names and passwords do not belong into an address")
+	case u.User != nil && !a.NamesRun() && u.Scheme != "file":
+		return a, errors.New("\"@\" must be followed by a bundle root, 4 to 64 lower-case hex digits, or by \"latest\", and names and passwords do not belong into an address")
 	case u.User != nil:
 		return a, errors.New("names and passwords do not belong into an address")
 	case u.Fragment != "" || strings.HasSuffix(rest, "#"):
 		return a, errors.New("an address has no \"#\"")
 	case strings.Contains(u.Path, "@"):
-		return a, errors.New("\"@\" must be followed by a bundle root of 64 lower-case hex digits")
+		return a, errors.New("\"@\" must be followed by a bundle root, 4 to 64 lower-case hex digits, or by \"latest\"")
 	}
 	a.scheme, a.host, a.dir = u.Scheme, u.Host, strings.Trim(path.Clean("/"+u.Path), "/")
 	switch a.scheme {

@@ -41,17 +41,16 @@ func (e *LockedError) Error() string {
 // once more when its run is visible, so no order of a push and a collection loses a byte. One collection
 // works in a store at a time; unlock has it take over from one that was killed longer ago than the grace
 // period. If any run cannot be read, no pack is removed.
-func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (done Collected, err error) {
-	c := &collection{Store: s, token: []byte(rand.Text())}
-	if err := c.lock(ctx, grace, unlock); err != nil {
+func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (Collected, error) {
+	return s.collect(ctx, grace, unlock, func() time.Time { return time.Now().Round(0) }) // with the time of a sleep
+}
+
+func (s *Store) collect(ctx context.Context, grace time.Duration, unlock bool, clock func() time.Time) (done Collected, err error) {
+	c := &collection{Store: s, token: []byte(rand.Text()), grace: grace, clock: clock}
+	if err := c.lock(ctx, unlock); err != nil {
 		return Collected{}, err
 	}
-	defer func() {
-		ctx := context.WithoutCancel(ctx)
-		if c.holds(ctx) == nil {
-			err = errors.Join(err, s.delete(ctx, lockKey))
-		}
-	}()
+	defer func() { err = errors.Join(err, c.release(context.WithoutCancel(ctx))) }()
 	if d, ok := s.driver.(*files); ok {
 		d.tidy(ctx)
 	}
@@ -78,68 +77,89 @@ func (s *Store) Collect(ctx context.Context, grace time.Duration, unlock bool) (
 		}
 		mark, isMarked := marks[of]
 		delete(marks, of)
-		switch {
-		case used[of]:
-			c.done.Packs++
-			if isMarked {
-				err = s.delete(ctx, of.mark())
-			}
-		case !isMarked && o.Time.Add(grace).Before(now):
-			c.done.Marked++
-			err = c.ignoreExisting(s.putIfAbsent(ctx, of.mark(), nil))
-		case !isMarked:
-			c.done.Waiting++
-		case !o.Time.Before(mark.Time): // uploaded again since
-			c.done.Waiting++
-			err = s.delete(ctx, of.mark())
-		case !mark.Time.Add(grace).Before(now):
-			c.done.Waiting++
-		default:
-			err = c.remove(ctx, of, o)
-		}
-		if err != nil {
+		if err := c.judge(ctx, of, o, used[of], mark, isMarked, now); err != nil {
 			return c.done, err
 		}
 	}
 	for of := range marks { // of packs that are gone
-		if err := s.delete(ctx, of.mark()); err != nil {
+		if err := c.delete(ctx, of.mark()); err != nil {
 			return c.done, err
 		}
 	}
 	return c.done, nil
 }
 
+// judge marks or removes a pack, or leaves it.
+func (c *collection) judge(ctx context.Context, of id, o Object, isUsed bool, mark Object, isMarked bool, now time.Time) error {
+	switch {
+	case isUsed:
+		c.done.Packs++
+		if isMarked {
+			return c.delete(ctx, of.mark())
+		}
+	case !isMarked && o.Time.Add(c.grace).Before(now):
+		c.done.Marked++
+		return c.ignoreExisting(c.putIfAbsent(ctx, of.mark(), nil))
+	case !isMarked:
+		c.done.Waiting++
+	case !o.Time.Before(mark.Time): // uploaded again since
+		c.done.Waiting++
+		return c.delete(ctx, of.mark())
+	case !mark.Time.Add(c.grace).Before(now):
+		c.done.Waiting++
+	default:
+		return c.remove(ctx, of, o)
+	}
+	return nil
+}
+
 // collection is one call of Collect.
 type collection struct {
 	*Store
 	token []byte
+	grace time.Duration
+	clock func() time.Time // of this machine
+	kept  time.Time        // by clock: the lock was made, or made new, after it
 	done  Collected
 }
 
+// lockTries is how often a lock is made that others make and remove at the same moment.
+const lockTries = 5
+
 // lock makes the lock of the store.
-func (c *collection) lock(ctx context.Context, grace time.Duration, unlock bool) error {
-	err := c.putIfAbsent(ctx, lockKey, c.token)
-	if !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	held, err := c.stat(ctx, lockKey)
-	if err != nil {
-		return err
+func (c *collection) lock(ctx context.Context, unlock bool) error {
+	for range lockTries {
+		c.kept = c.clock()
+		err := c.putIfAbsent(ctx, lockKey, c.token)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		held, err := c.stat(ctx, lockKey)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was removed just now
+		}
+		if err != nil {
+			return err
+		}
+		now, err := c.now(ctx)
+		if err != nil {
+			return err
+		}
+		if !unlock || !held.Time.Add(c.grace).Before(now) {
+			return &LockedError{c.address, held.Time}
+		}
+		if again, err := c.stat(ctx, lockKey); err != nil || !again.Time.Equal(held.Time) {
+			continue // others took it over
+		}
+		if err := c.Store.delete(ctx, lockKey); err != nil {
+			return err
+		}
 	}
 	now, err := c.now(ctx)
 	if err != nil {
 		return err
 	}
-	if !unlock || !held.Time.Add(grace).Before(now) {
-		return &LockedError{c.address, held.Time}
-	}
-	if err := c.delete(ctx, lockKey); err != nil {
-		return err
-	}
-	if err = c.putIfAbsent(ctx, lockKey, c.token); errors.Is(err, fs.ErrExist) {
-		return &LockedError{c.address, now}
-	}
-	return err
+	return &LockedError{c.address, now}
 }
 
 // holds requires that the lock is still that of this collection.
@@ -148,6 +168,53 @@ func (c *collection) holds(ctx context.Context) error {
 		return &FaultError{c.address, lockKey, "get", errors.New("the lock of this collection was removed")}
 	}
 	return nil
+}
+
+// keep makes the lock new before others may take it over.
+func (c *collection) keep(ctx context.Context) error {
+	now := c.clock()
+	if now.Sub(c.kept) < c.grace/2 {
+		return nil
+	}
+	if err := c.holds(ctx); err != nil {
+		return err
+	}
+	if err := c.inTime(ctx, "put", lockKey, func(ctx context.Context) error { return c.driver.Put(ctx, lockKey, c.token) }); err != nil {
+		return err
+	}
+	c.kept = now
+	return nil
+}
+
+// inTime does a request, unless so much time has passed that others may have taken the lock over: then they
+// may have removed what this collection is about to remove, and a push may have sent it again.
+func (c *collection) inTime(ctx context.Context, op, key string, do func(ctx context.Context) error) error {
+	return c.again(ctx, op, key, 0, func(ctx context.Context) error {
+		if c.clock().Sub(c.kept) >= c.grace {
+			return errors.New("this collection was stopped for longer than the grace period: run it again")
+		}
+		return do(ctx)
+	})
+}
+
+// delete removes an object. The lock, and the time, are looked at right before.
+func (c *collection) delete(ctx context.Context, key string) error {
+	if err := c.keep(ctx); err != nil {
+		return err
+	}
+	if err := c.holds(ctx); err != nil {
+		return err
+	}
+	return c.inTime(ctx, "delete", key, func(ctx context.Context) error { return c.driver.Delete(ctx, key) })
+}
+
+// release removes the lock if it is that of this collection.
+func (c *collection) release(ctx context.Context) error {
+	c.kept = c.clock()
+	if c.holds(ctx) != nil {
+		return nil
+	}
+	return c.inTime(ctx, "delete", lockKey, func(ctx context.Context) error { return c.driver.Delete(ctx, lockKey) })
 }
 
 // now is the time by the clock of the store.
@@ -174,6 +241,9 @@ func (c *collection) used(ctx context.Context) (map[id]bool, error) {
 	}
 	used := map[id]bool{}
 	for _, run := range runs {
+		if err := c.keep(ctx); err != nil {
+			return nil, err
+		}
 		plan, err := c.planOf(ctx, run.Key)
 		if err != nil {
 			return nil, err
@@ -214,9 +284,6 @@ func (s *Store) planOf(ctx context.Context, root string) (*plan, error) {
 
 // remove removes a pack, then its mark.
 func (c *collection) remove(ctx context.Context, of id, o Object) error {
-	if err := c.holds(ctx); err != nil {
-		return err
-	}
 	if err := c.delete(ctx, of.key()); err != nil {
 		return err
 	}

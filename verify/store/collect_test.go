@@ -1,7 +1,10 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -191,5 +194,117 @@ func TestUnreadableRun(t *testing.T) {
 	}
 	if len(bucket.Keys()) != before {
 		t.Errorf("%q", bucket.Keys())
+	}
+}
+
+// vanishing is a driver whose lock is removed by its collection before each look at it, some times.
+type vanishing struct {
+	Driver
+	times int
+}
+
+func (v *vanishing) Stat(ctx context.Context, key string) (Object, error) {
+	if key == lockKey && v.times > 0 {
+		v.times--
+		if err := v.Delete(ctx, key); err != nil {
+			return Object{}, err
+		}
+	}
+	return v.Driver.Stat(ctx, key)
+}
+
+// TestVanishingLock: a lock that is removed while another collection looks at it is taken, and one that
+// comes and goes all the time is a locked store.
+func TestVanishingLock(t *testing.T) {
+	s, _, bucket := far(t)
+	driver := s.driver
+	bucket.Set("team/"+lockKey, []byte("another"))
+	s.driver = &vanishing{driver, 1}
+	collect(t, s)
+	if bucket.Content("team/"+lockKey) != nil {
+		t.Error("the lock is left over")
+	}
+	s.driver = &relocking{driver}
+	var locked *LockedError
+	if _, err := s.Collect(t.Context(), grace, true); !errors.As(err, &locked) {
+		t.Errorf("%v", err)
+	}
+}
+
+// relocking is a driver in which others have the lock whenever it is to be made, and not when it is looked at.
+type relocking struct{ Driver }
+
+func (r *relocking) PutIfAbsent(ctx context.Context, key string, content []byte) error {
+	if key == lockKey {
+		return fs.ErrExist
+	}
+	return r.Driver.PutIfAbsent(ctx, key, content)
+}
+
+func (r *relocking) Stat(ctx context.Context, key string) (Object, error) {
+	if key == lockKey {
+		return Object{}, fs.ErrNotExist
+	}
+	return r.Driver.Stat(ctx, key)
+}
+
+// TestStoppedCollection: a collection that is stopped right before it removes a pack, for longer than
+// the grace period, removes nothing: another one took over, and a push has sent that pack again.
+func TestStoppedCollection(t *testing.T) {
+	for stop := 1; ; stop++ {
+		s, _, bucket := far(t)
+		project := bundletest.New(t)
+		b := verified(t, project.Run("run-1", map[string]string{"a": random(1, 100)}))
+		mustPush(t, s, b, state(t))
+		bucket.Set("team/runs/"+b.Root(), nil)
+		bucket.Pass(2 * grace)
+		collect(t, s) // marks
+		bucket.Pass(2 * grace)
+		looks, skew := 0, time.Duration(0)
+		_, err := s.collect(t.Context(), grace, false, func() time.Time {
+			if looks++; looks == stop {
+				skew = 2 * grace
+				bucket.Pass(2 * grace)
+				if _, err := s.Collect(t.Context(), grace, true); err != nil {
+					t.Fatal(err)
+				}
+				mustPush(t, s, b, state(t))
+			}
+			return time.Now().Add(skew)
+		})
+		if looks < stop {
+			if err != nil {
+				t.Error(err)
+			}
+			break
+		}
+		if _, pullErr := pull(t, s, b.Root()); pullErr != nil {
+			t.Errorf("stopped at look %d: %v; the collection: %v", stop, pullErr, err)
+		}
+		if stop > 10 {
+			t.Fatal("no end")
+		}
+	}
+}
+
+// TestLongCollection: a collection that takes longer than the grace period keeps its lock new.
+func TestLongCollection(t *testing.T) {
+	s, _, bucket := far(t)
+	project := bundletest.New(t)
+	for n := range uint64(4) {
+		b := verified(t, project.Run(fmt.Sprintf("run-%d", n), map[string]string{"a": random(n, 100)}))
+		mustPush(t, s, b, state(t))
+		bucket.Set("team/runs/"+b.Root(), nil)
+	}
+	bucket.Pass(2 * grace)
+	collect(t, s)
+	bucket.Pass(2 * grace)
+	now := time.Now()
+	done, err := s.collect(t.Context(), grace, false, func() time.Time {
+		now = now.Add(grace / 5)
+		return now
+	})
+	if err != nil || done.Removed != 4 {
+		t.Errorf("%+v, %v", done, err)
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"golang.org/x/sys/unix"
 )
 
 // TestDrivers does every request on each kind of store.
@@ -214,5 +216,43 @@ func TestCheck(t *testing.T) {
 		}
 		content[len(content)-1] ^= 1
 		bucket.Set("team/"+p.id.key(), content)
+	}
+}
+
+// TestDirectoryInPlace: where a directory has the name of an object, nothing is written, and nothing is
+// left; the error names it.
+func TestDirectoryInPlace(t *testing.T) {
+	path := t.TempDir()
+	s := quick(t, "file://"+path)
+	b := verified(t, bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"}))
+	at := filepath.Join(path, "runs", b.Root())
+	if err := os.MkdirAll(filepath.Join(at, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryPush(t, s, b, state(t)); !isFault(err) || !strings.Contains(err.Error(), at+": is a directory") {
+		t.Errorf("%v", err)
+	}
+	names, err := os.ReadDir(filepath.Join(path, "runs"))
+	if err != nil || len(names) != 1 || !names[0].IsDir() {
+		t.Errorf("%v, %v", names, err)
+	}
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	mustPush(t, s, b, state(t))
+}
+
+// TestDirectoryPutInPlace: the same for a directory that is put there at the last moment.
+func TestDirectoryPutInPlace(t *testing.T) {
+	path := t.TempDir()
+	dir := openDir(t, path)
+	if err := os.MkdirAll(filepath.Join(path, "o", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&files{path: path}).exchange(dir, "o", []byte("content")); !errors.Is(err, unix.EISDIR) {
+		t.Errorf("%v", err)
+	}
+	if names, err := os.ReadDir(path); err != nil || len(names) != 1 || !names[0].IsDir() {
+		t.Errorf("%v, %v", names, err)
 	}
 }

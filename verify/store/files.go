@@ -15,6 +15,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"golang.org/x/sys/unix"
 )
 
 // files is a store in a directory. An object is a file that appears complete and synced; no link in
@@ -139,8 +140,23 @@ func (f *files) Put(ctx context.Context, key string, content []byte) error {
 		return err
 	}
 	return f.write(key, func(dir *pathsafe.Dir, name string) error {
-		err := f.replace(dir, content, func(temporary string) error { return dir.RenameExchange(temporary, dir, name) })
+		err := f.exchange(dir, name, content)
 		return errors.Join(err, dir.Sync())
+	})
+}
+
+// exchange replaces what has a name, but no directory.
+func (f *files) exchange(dir *pathsafe.Dir, name string, content []byte) error {
+	return f.replace(dir, content, func(temporary string) error {
+		if err := dir.RenameExchange(temporary, dir, name); err != nil {
+			return err
+		}
+		st, err := dir.Lstat(temporary)
+		if err != nil || !st.Mode.IsDir() {
+			return err
+		}
+		err = dir.RenameExchange(temporary, dir, name)
+		return errors.Join(&fs.PathError{Op: "replace", Path: path.Join(dir.Name(), name), Err: unix.EISDIR}, err)
 	})
 }
 

@@ -25,18 +25,34 @@ const pieceSize = 8 << 20
 // against the signature. Files get mode 0666, or 0777 where a change set signed that they can be
 // executed, less the umask, and the time of the run's completion. An error leaves some of the files.
 func (r *Run) Pull(ctx context.Context, dir *pathsafe.Dir, watch Watch) error {
+	dirs := directoriesOf(func(yield func(pathsafe.Path) bool) {
+		for e := range r.listing.Entries() {
+			if !yield(e.Path) {
+				return
+			}
+		}
+	})
+	if err := checkDirectories(dirs, r.Len()); err != nil {
+		return &UnfitError{r.RunID(), "fetched", "", err}
+	}
 	room, err := machine.RoomOf(dir)
 	if err != nil {
 		return err
 	}
-	var need machine.Need
-	for output := range r.plan.ends {
-		need = need.Plus(room.File(sizeOf(r.plan.of(output))))
-	}
-	if err := room.Check(need); err != nil {
+	if err := room.Check(r.need(room, dirs)); err != nil {
 		return err
 	}
 	return r.fetch(ctx, watch, func() *puller { return &puller{run: r, out: &writer{root: dir}} })
+}
+
+// need is what the outputs take, in so many directories.
+func (r *Run) need(room *machine.Room, dirs int) machine.Need {
+	one := room.Directory()
+	need := machine.Need{Bytes: one.Bytes * uint64(dirs), Inodes: one.Inodes * uint64(dirs)}
+	for output := range r.plan.ends {
+		need = need.Plus(room.File(sizeOf(r.plan.of(output))))
+	}
+	return need
 }
 
 // Check fetches the outputs, checks them, and keeps nothing. A content at a place that was found right
@@ -143,7 +159,7 @@ func (p *puller) fetch(ctx context.Context, entries []verify.Entry, j job, watch
 				return p.wrong(entries[output], extents)
 			}
 		}
-		if err := p.write(entries[output], content); err != nil {
+		if err := p.write(ctx, entries[output], content); err != nil {
 			return err
 		}
 		p.isRight(entries[output], extents, true)
@@ -205,11 +221,11 @@ func (p *puller) wrong(e verify.Entry, extents []extent) error {
 func (r *Run) runKey() string { return runsPrefix + r.root }
 
 // write makes a small output.
-func (p *puller) write(e verify.Entry, content []byte) error {
+func (p *puller) write(ctx context.Context, e verify.Entry, content []byte) error {
 	if p.out == nil {
 		return nil
 	}
-	f, err := p.create(e)
+	f, err := p.create(ctx, e)
 	if f == nil || err != nil {
 		return err
 	}
@@ -221,12 +237,12 @@ func (p *puller) write(e verify.Entry, content []byte) error {
 }
 
 // create makes the file of an output; nil if it is a file of the run directory, which is there.
-func (p *puller) create(e verify.Entry) (*os.File, error) {
+func (p *puller) create(ctx context.Context, e verify.Entry) (*os.File, error) {
 	perm := uint32(0o666)
 	if p.run.changes != nil && p.run.changes.Executable(e.Path.String()) {
 		perm = 0o777
 	}
-	f, err := p.out.create(e.Path, perm)
+	f, err := p.out.create(ctx, e.Path, perm)
 	if above, ok := e.Path.Parent(); errors.Is(err, fs.ErrExist) && ok && above == p.run.runDir {
 		return nil, nil
 	}
@@ -251,7 +267,7 @@ func (p *puller) large(ctx context.Context, e verify.Entry, extents []extent) er
 	var f *os.File
 	if p.out != nil {
 		var err error
-		if f, err = p.create(e); err != nil || f == nil {
+		if f, err = p.create(ctx, e); err != nil || f == nil {
 			return err
 		}
 		defer f.Close()

@@ -60,13 +60,10 @@ type Pushed struct {
 // Push writes a bundle to the store. It must have been verified with [verify.Watch].Reread set. A push
 // that was interrupted continues where it was if it is started again with the same record.
 func (s *Store) Push(ctx context.Context, b *verify.Bundle, record *Record, watch Watch) (Pushed, error) {
-	if err := checkRunID(b.RunID()); err != nil {
+	if err := checkFit(b); err != nil {
 		return Pushed{}, err
 	}
-	if b.Len() > maxFiles {
-		return Pushed{}, fmt.Errorf("the run has %d outputs; a store takes at most %d in a run", b.Len(), maxFiles)
-	}
-	p := &push{Store: s, bundle: b, record: record, watch: watch.oneAtATime()}
+	p := &push{Store: s, bundle: b, record: record, watch: watch.oneAtATime(), compared: map[id]bool{}}
 	for o := range b.Outputs() {
 		p.done.Bytes += o.Size()
 	}
@@ -79,8 +76,12 @@ func (s *Store) Push(ctx context.Context, b *verify.Bundle, record *Record, watc
 		if err != nil {
 			return Pushed{}, err
 		}
-		if err := p.publish(ctx, at); err != nil {
+		isPublished, err := p.publish(ctx, at)
+		if err != nil {
 			return Pushed{}, err
+		}
+		if !isPublished {
+			continue
 		}
 		lost, err := p.unsafe(ctx, at.packs)
 		if err != nil {
@@ -102,6 +103,8 @@ type push struct {
 	watch  Watch
 	marked map[id]Object // by a collection, when the marks were read last
 	done   Pushed
+
+	compared map[id]bool // the packs that were sent, or read and found right, in this push
 }
 
 // unsafe returns those of some packs that a run must not rely on: they are missing, or a collection
@@ -182,7 +185,7 @@ func (k *packer) checkLimits() error {
 		}
 	})
 	if err != nil || len(k.plan.packs) > maxPacks || len(k.plan.extents) > maxExtents {
-		return cmp.Or(err, errors.New("the run is too large for a store"))
+		return &UnfitError{k.bundle.RunID(), "pushed", "", cmp.Or(err, errors.New("it is too large for a store"))}
 	}
 	return nil
 }
@@ -209,8 +212,10 @@ func (p *push) usable(ctx context.Context) ([]bool, error) {
 	return wanted, err
 }
 
-// publish writes the run, which makes it visible.
-func (p *push) publish(ctx context.Context, at *plan) error {
+// publish writes the run, which makes it visible. Another one in its place may be a good one: it is replaced
+// only when the packs of the record are read and found right. If one is not, it is forgotten, and nothing
+// is published.
+func (p *push) publish(ctx context.Context, at *plan) (bool, error) {
 	artifacts := map[string]verify.Artifact{}
 	for a := range p.bundle.Artifacts() {
 		artifacts[a.Name()] = a
@@ -220,23 +225,26 @@ func (p *push) publish(ctx context.Context, at *plan) error {
 		case mapFile:
 			return at.appendMap(nil), nil
 		case bundle.ChangesFile, blocksFile:
-			return p.bundle.Metadata(name)
+			return metadataOf(p.bundle, name), nil
 		}
 		return readArtifact(artifacts[name])
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	key := runsPrefix + p.bundle.Root()
 	err = p.putIfAbsent(ctx, key, raw)
 	if !errors.Is(err, fs.ErrExist) {
-		return err
+		return true, err
 	}
 	if p.isThere(ctx, key, raw) {
 		p.done.Existed = true
-		return nil
+		return true, nil
 	}
-	return p.put(ctx, key, raw)
+	if areRight, err := p.distrust(ctx, at); err != nil || !areRight {
+		return false, err
+	}
+	return true, p.put(ctx, key, raw)
 }
 
 func readArtifact(a verify.Artifact) ([]byte, error) {
@@ -470,6 +478,9 @@ func (k *packer) upload(ctx context.Context, content []byte) (pack, error) {
 		return p, err
 	}
 	if k.isThere(ctx, p.id.key(), content) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.compared[p.id] = true
 		return p, nil
 	}
 	return k.send(ctx, salted(content))
@@ -483,6 +494,7 @@ func (k *packer) send(ctx context.Context, content []byte) (pack, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.compared[p.id] = true
 	k.done.Packs++
 	k.done.Sent += int64(len(content))
 	return p, nil

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -30,6 +31,7 @@ type Record struct {
 	extents []extent
 	written map[int]int // the index in the file, by the index here
 	lines   int         // packs in the file
+	files   []string    // the names of its files
 }
 
 // spans are some extents of a record.
@@ -48,9 +50,9 @@ func OpenRecord(dir *pathsafe.Dir, store string) (*Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Record{dir: of, store: store, known: map[id]int{}, content: map[id]spans{}, written: map[int]int{}}
-	names, err := of.Names()
-	for _, name := range names {
+	r := newRecord(of, store)
+	r.files, err = of.Names()
+	for _, name := range r.files {
 		if err == nil {
 			err = r.load(name)
 		}
@@ -59,6 +61,10 @@ func OpenRecord(dir *pathsafe.Dir, store string) (*Record, error) {
 		return nil, errors.Join(err, of.Close())
 	}
 	return r, nil
+}
+
+func newRecord(dir *pathsafe.Dir, store string) *Record {
+	return &Record{dir: dir, store: store, known: map[id]int{}, content: map[id]spans{}, written: map[int]int{}}
 }
 
 // load reads a file of the record up to the first line that is damaged.
@@ -166,13 +172,75 @@ func (r *Record) open() error {
 	if r.file != nil {
 		return nil
 	}
-	f, err := r.dir.Create(uuid.NewString(), 0o600)
+	name := uuid.NewString()
+	f, err := r.dir.Create(name, 0o600)
 	if err != nil {
 		return err
 	}
 	r.file, r.out = f, bufio.NewWriter(f)
+	r.files = append(r.files, name)
 	_, err = fmt.Fprintf(r.out, "%s%s\n", recordHead, r.store)
 	return err
+}
+
+// forget takes packs out of the record, and the contents in them: a file with the rest takes the place of
+// those that were read. What another push adds to these at this moment is lost, and uploaded again.
+func (r *Record) forget(packs []id) error {
+	isGone := make([]bool, len(r.packs))
+	for _, of := range packs {
+		if at, ok := r.known[of]; ok {
+			isGone[at] = true
+		}
+	}
+	if !slices.Contains(isGone, true) {
+		return nil
+	}
+	rest := newRecord(r.dir, r.store)
+	if err := rest.copyOf(r, isGone); err != nil {
+		if rest.file != nil {
+			err = errors.Join(err, rest.file.Close())
+		}
+		return err
+	}
+	for _, name := range r.files {
+		if err := r.dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, rest.file.Close())
+		}
+	}
+	var err error
+	if r.file != nil {
+		err = r.file.Close()
+	}
+	*r = *rest
+	return err
+}
+
+// copyOf writes what is in another record, without some packs.
+func (r *Record) copyOf(of *Record, isGone []bool) error {
+	if err := r.open(); err != nil {
+		return err
+	}
+	for i, p := range of.packs {
+		if isGone[i] {
+			continue
+		}
+		if err := r.pushedPack(p); err != nil {
+			return err
+		}
+	}
+	for digest := range of.content {
+		extents := slices.Clone(of.find(digest))
+		if slices.ContainsFunc(extents, func(e extent) bool { return isGone[e.pack] }) {
+			continue
+		}
+		for i := range extents {
+			extents[i].pack = uint32(r.known[of.packs[extents[i].pack].id])
+		}
+		if err := r.pushedContent(digest, extents); err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.out.Flush(), r.file.Sync())
 }
 
 // Close closes the record.

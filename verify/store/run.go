@@ -40,6 +40,34 @@ func (s *Store) Runs(ctx context.Context) ([]Object, error) {
 	return runs, err
 }
 
+// ErrAmbiguous means that a part of a bundle root does not say which run is meant.
+var ErrAmbiguous = errors.New("it is ambiguous")
+
+// Find finds the bundle root of a run by its first digits, or by "latest": the run that was stored last, by
+// the clock of the store. The store lists its runs, so it can also lie about which one that is.
+func (s *Store) Find(ctx context.Context, short string) (string, error) {
+	runs, err := s.Runs(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []Object
+	for _, run := range runs {
+		switch {
+		case short == latest && len(found) > 0 && run.Time.After(found[0].Time):
+			found = append(found[:0], run)
+		case short == latest && (len(found) == 0 || run.Time.Equal(found[0].Time)), short != latest && strings.HasPrefix(run.Key, short):
+			found = append(found, run)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", &NoRunError{s.address, short}
+	case 1:
+		return found[0].Key, nil
+	}
+	return "", fmt.Errorf("store %s: %q: %w: %d runs, such as %s and %s", s.address, short, ErrAmbiguous, len(found), found[0].Key, found[1].Key)
+}
+
 // Open fetches the run directory of a run into dir, an empty directory of this user, as the one run of a
 // project there, and verifies what its signature covers.
 func (s *Store) Open(ctx context.Context, root string, dir *pathsafe.Dir) (*Run, error) {
@@ -77,7 +105,7 @@ func (r *Run) unpack(ctx context.Context, raw []byte, dir *pathsafe.Dir) error {
 		if err != nil {
 			return err
 		}
-		f, err := w.create(at, 0o666)
+		f, err := w.create(ctx, at, 0o666)
 		if err != nil {
 			return err
 		}

@@ -136,7 +136,7 @@ func (s *Store) whole(ctx context.Context, key string, limit int64) ([]byte, err
 			return Passing(err)
 		}
 		if int64(len(content)) > limit {
-			return fmt.Errorf("it has more than %d bytes", limit)
+			return longError(limit)
 		}
 		return nil
 	})
@@ -145,6 +145,11 @@ func (s *Store) whole(ctx context.Context, key string, limit int64) ([]byte, err
 	}
 	return content, nil
 }
+
+// A longError is an object with more bytes than it may have.
+type longError int64
+
+func (e longError) Error() string { return fmt.Sprintf("it has more than %d bytes", int64(e)) }
 
 // atEnd requires that a body has no more bytes.
 func atEnd(body io.Reader) error {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spectrumfs/spectrum/test/farstore"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
@@ -172,6 +173,9 @@ func TestAddresses(t *testing.T) {
 		"https://example.org/a/b/":               "https://example.org/a/b",
 		"http://127.0.0.1:8080/x":                "http://127.0.0.1:8080/x",
 		"http://[::1]/x@" + root:                 "http://[::1]/x@" + root,
+		"file:///x@" + root[1:]:                  "file:///x@" + root[1:],
+		"s3://b/p?endpoint=https://h:1@0a1b":     "s3://b/p?endpoint=https%3A%2F%2Fh%3A1@0a1b",
+		"https://h/x@latest":                     "https://h/x@latest",
 		"s3://bucket":                            "s3://bucket/",
 		"s3://bucket/a/b@" + root:                "s3://bucket/a/b@" + root,
 		"s3://b/p?endpoint=https://h:1@" + root:  "s3://b/p?endpoint=https%3A%2F%2Fh%3A1@" + root,
@@ -188,7 +192,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "file://host/dir", "file://", "ftp://h/x", "https:///x", "https://:443/x", "s3://b/p?endpoint=https://:443", "http://example.org/x", "https://user:secret@h/x", "s3:///x",
-		"s3://b/p?endpoint=http://h", "s3://b/p?endpoint=h", "s3://b/p?other=1", "s3://b/p?endpoint=https://u:p@h", "file:///x@" + root[1:],
+		"s3://b/p?endpoint=http://h", "s3://b/p?endpoint=h", "s3://b/p?other=1", "s3://b/p?endpoint=https://u:p@h", "file:///x@" + root + "0", "file:///x@0a1", "file:///x@lates", "file:///x@",
 		"file:///x@" + strings.ToUpper(root), "file:///x?a", "https://h/x?a=1", "https://h/x#a", "https://h/%zz", "https://b\u00fccher.example/x",
 	} {
 		if a, err := Parse(text); err == nil {
@@ -230,5 +234,35 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	s.driver = counted
 	if err := run.Check(ctx, Watch{}, nil); !errors.Is(err, context.Canceled) || counted.reads != 1 {
 		t.Errorf("%d reads, %v", counted.reads, err)
+	}
+}
+
+// TestFind: a run is found by as many digits as name one only, or as the one that was stored last.
+func TestFind(t *testing.T) {
+	s, _, bucket := far(t)
+	other := strings.Repeat("0", 63)
+	for _, root := range []string{"0123" + other[4:] + "1", "0123" + other[4:] + "2", "0124" + other[4:] + "3"} {
+		bucket.Set("team/runs/"+root, []byte("x"))
+		bucket.Pass(time.Minute)
+	}
+	bucket.Set("team/runs/0125", []byte("no run"))
+	find := func(short string) string {
+		root, err := s.Find(t.Context(), short)
+		if err != nil && !errors.Is(err, ErrAmbiguous) {
+			if _, is := errors.AsType[*NoRunError](err); !is {
+				t.Error(err)
+			}
+			return "none"
+		}
+		return root
+	}
+	for short, want := range map[string]string{"0124": "0124" + other[4:] + "3", "0123": "", "0123" + other[4:]: "", "0125": "none", latest: "0124" + other[4:] + "3"} {
+		if got := find(short); got != want {
+			t.Errorf("%s: %q, want %q", short, got, want)
+		}
+	}
+	bucket.Set("team/runs/0123"+other[4:]+"1", []byte("again"))
+	if got := find(latest); got != "0123"+other[4:]+"1" {
+		t.Errorf("%q", got)
 	}
 }

@@ -1,8 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -23,14 +26,17 @@ func (w *writer) Close() {
 	}
 }
 
-func (w *writer) create(p pathsafe.Path, perm uint32) (*os.File, error) {
+func (w *writer) create(ctx context.Context, p pathsafe.Path, perm uint32) (*os.File, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	above, ok := p.Parent()
 	if !ok {
 		return w.root.Create(p.Base(), perm)
 	}
 	if w.dir == nil || w.near != above.String() {
 		w.Close()
-		dir, err := makeAll(w.root, above.Components())
+		dir, err := makeAll(ctx, w.root, above.Components())
 		if err != nil {
 			return nil, err
 		}
@@ -40,12 +46,16 @@ func (w *writer) create(p pathsafe.Path, perm uint32) (*os.File, error) {
 }
 
 // makeAll makes the directories of a path that are missing, and opens the last.
-func makeAll(root *pathsafe.Dir, names []string) (*pathsafe.Dir, error) {
+func makeAll(ctx context.Context, root *pathsafe.Dir, names []string) (*pathsafe.Dir, error) {
 	dir, err := root.Reopen()
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
+		if ctx.Err() != nil {
+			dir.Close()
+			return nil, context.Cause(ctx)
+		}
 		if err := dir.Mkdir(name, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 			dir.Close()
 			return nil, err
@@ -58,4 +68,39 @@ func makeAll(root *pathsafe.Dir, names []string) (*pathsafe.Dir, error) {
 		dir = sub
 	}
 	return dir, nil
+}
+
+// A run can have outputs in this many directories for each output, and in this many more: so that a few
+// bytes, such as those of long paths, make no million directories. No run of a push is near it.
+const (
+	dirsPerOutput = 4
+	spareDirs     = 100_000
+)
+
+// checkDirectories bounds the directories that the outputs of a run are in.
+func checkDirectories(dirs, outputs int) error {
+	if most := dirsPerOutput*outputs + spareDirs; dirs > most {
+		return fmt.Errorf("its %d outputs are in %d directories; at most %d are made for them", outputs, dirs, most)
+	}
+	return nil
+}
+
+// directoriesOf is the number of the directories that some paths are in. The paths have the order of
+// their bytes: what is in a directory comes together.
+func directoriesOf(paths iter.Seq[pathsafe.Path]) int {
+	n := 0
+	var last []string
+	for p := range paths {
+		var dirs []string
+		if above, ok := p.Parent(); ok {
+			dirs = above.Components()
+		}
+		same := 0
+		for same < min(len(dirs), len(last)) && dirs[same] == last[same] {
+			same++
+		}
+		n += len(dirs) - same
+		last = dirs
+	}
+	return n
 }
