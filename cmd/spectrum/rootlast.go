@@ -60,6 +60,10 @@ func (o *previewOptions) takeRoot(cmd *cobra.Command, a *app, args []string, inf
 			a.say("restore root: %s, which the candidate was sealed over", shellQuote(over))
 		}
 		return args, err
+	case infers && last == 0 && !isNamed && !isGiven: // the config has the root
+		if over, err := a.overOf(args[0]); err == nil && over != "" && over != o.restoreRoot {
+			a.tell("spectrum: restore root: %s, from the config file; the candidate was sealed over another directory, %s", shellQuote(o.restoreRoot), shellQuote(over))
+		}
 	}
 	return args, nil
 }
