@@ -182,10 +182,14 @@ const maxDecided = 5
 // decidesDiverged is the next step where these conflicts of a preview are with files that have diverged.
 func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
 	asked := record.Asked()
-	asked.Decisions = maps.Clone(asked.Decisions)
-	for _, n := range conflicts[:min(len(conflicts), maxDecided)] {
-		asked.Decisions[preview.ConflictID(n)] = preview.Replace
+	decisions := map[string]statement.Verdict{}
+	for _, c := range record.Pending() {
+		if c.Diverged != "" && len(decisions) < maxDecided {
+			decisions[c.Diverged] = preview.Replace
+		}
 	}
+	maps.Copy(decisions, asked.Decisions)
+	asked.Decisions = decisions
 	hint := "to restore all the same: "
 	if len(conflicts) > maxDecided {
 		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)

@@ -209,7 +209,7 @@ func (a *app) undecidedConflicts(cmd *cobra.Command, args []string, typed string
 	var all []cobra.Completion
 	if id, _, found := strings.Cut(typed, "="); found {
 		allowed := decisions
-		if n := slices.IndexFunc(pending, func(c preview.Pending) bool { return c.ID == id }); n >= 0 && !pending[n].Diverged {
+		if n := slices.IndexFunc(pending, func(c preview.Pending) bool { return c.ID == id }); n >= 0 && pending[n].Diverged == "" {
 			allowed = statement.Verdicts()
 		}
 		for _, decision := range allowed {

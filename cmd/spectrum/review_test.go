@@ -235,7 +235,7 @@ func TestReviewStale(t *testing.T) {
 	r.Type(t, "cEA")
 	r.Await(t, "type Approved")
 	r.Type(t, "Approved\r")
-	r.ends(statusApproval, "the preview is stale", "make a new preview: spectrum preview")
+	r.ends(statusApproval, "the preview is stale", "spectrum review --restore-root "+r.root+" --replace ")
 }
 
 // TestReviewChanged: a file that is no longer what was signed is not shown, neither its changes

@@ -115,7 +115,7 @@ type recorded struct {
 // Pending is a conflict that a preview has left to decide.
 type Pending struct {
 	ID, Path string // Path is what it is about
-	Diverged bool   // it is about a file that has diverged
+	Diverged string // ID of the item, if that has diverged; else ""
 }
 
 // Pending returns the conflicts that are not decided, in the order of the register.
@@ -130,8 +130,11 @@ func (r *Record) Pending() []Pending {
 	}
 	for _, c := range b.Conflicts {
 		if c.Decision == Undecided {
-			isDiverged := slices.ContainsFunc(c.Items, func(id string) bool { return slices.Contains(diverged, id) })
-			open = append(open, Pending{c.ID, c.Path, isDiverged})
+			p := Pending{ID: c.ID, Path: c.Path}
+			if n := slices.IndexFunc(c.Items, func(id string) bool { return slices.Contains(diverged, id) }); n >= 0 {
+				p.Diverged = c.Items[n]
+			}
+			open = append(open, p)
 		}
 	}
 	return open

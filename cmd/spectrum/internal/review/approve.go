@@ -135,10 +135,9 @@ type drawn int
 // drawTime is more than it takes until a screen is drawn: it is every 60th of a second. The reader
 // of the terminal holds an incomplete escape sequence back for half of it, so that nothing may
 // arrive in quietTimes in a row.
-const (
-	drawTime   = 100 * time.Millisecond
-	quietTimes = 4
-)
+var drawTime = 100 * time.Millisecond
+
+const quietTimes = 4
 
 // awaitDrawn waits until the screen was drawn and the terminal has sent nothing for a while: no
 // key, no report, no bytes that wait to be read. Earlier input was typed, or pasted, before the

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/spectrumfs/spectrum/restore/preview"
@@ -24,6 +25,7 @@ const childVariable = "REVIEW_BREAKS"
 func TestMain(m *testing.M) {
 	in := os.Getenv(childVariable)
 	if in == "" {
+		drawTime = time.Millisecond // what a terminal sends is given by the tests
 		os.Exit(m.Run())
 	}
 	over := overview(some()...)
