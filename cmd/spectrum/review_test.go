@@ -342,15 +342,12 @@ func TestReviewMany(t *testing.T) {
 	r.ends(statusApproval)
 }
 
-// TestReviewChangeSet: what a change set removes is shown as that, and removed once it was
-// approved; what is not what it started from stays.
-func TestReviewChangeSet(t *testing.T) {
-	t.Parallel()
+// reviewChangeSet makes the directories base, work and root of these files, seals what changed from
+// base to work, and reviews that for root.
+func reviewChangeSet(t *testing.T, files map[string]string) *reviewing {
+	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{
-		"base/app": "one\n", "base/gone": "leaving\n", "base/drift": "as it was\n", "work/app": "two\n", "work/drift": "theirs\n",
-		"root/app": "one\n", "root/gone": "leaving\n", "root/drift": "mine\n",
-	} {
+	for name, content := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -368,6 +365,17 @@ func TestReviewChangeSet(t *testing.T) {
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// TestReviewChangeSet: what a change set removes is shown as that, and removed once it was
+// approved; what is not what it started from stays.
+func TestReviewChangeSet(t *testing.T) {
+	t.Parallel()
+	r := reviewChangeSet(t, map[string]string{
+		"base/app": "one\n", "base/gone": "leaving\n", "base/drift": "as it was\n", "work/app": "two\n", "work/drift": "theirs\n",
+		"root/app": "one\n", "root/gone": "leaving\n", "root/drift": "mine\n",
+	})
 	r.Await(t, "M app", "U drift", "D gone", "1 diverged, 1 to remove, 1 to replace")
 	r.Type(t, "/gone\r")
 	r.Await(t, "-leaving", "remove, 8 bytes")
@@ -395,28 +403,10 @@ func TestReviewChangeSet(t *testing.T) {
 // candidate, with the decisions of the one before.
 func TestReviewReplacesDiverged(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for name, content := range map[string]string{
+	r := reviewChangeSet(t, map[string]string{
 		"base/app": "one\n", "base/b": "as b was\n", "base/c": "as c was\n", "work/app": "two\n", "work/b": "their b\n", "work/c": "their c\n",
 		"root/app": "one\n", "root/b": "my b\n", "root/c": "my c\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	run := filepath.Join(dir, "work/CONTRACTS/_runs/r1")
-	must(t, "seal", "--project-root", filepath.Join(dir, "work"), "--run-dir", run, "--base", filepath.Join(dir, "base"))
-	r := &reviewing{t: t, Seat: terminal.Sit(t, 80, 24), root: filepath.Join(dir, "root")}
-	r.Cmd = command(t, "review", "--restore-root", r.root, run)
-	r.Env = append(r.Env, "TERM=xterm")
-	r.Stdin, r.Stdout, r.Stderr = r.Program, &r.out, r.Program
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	})
 	r.Await(t, "U b", "U c", "2 diverged, 1 to replace")
 	r.Type(t, "/c\rR")
 	r.Await(t, "M c", "1 diverged, 2 to replace")

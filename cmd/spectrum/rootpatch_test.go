@@ -23,6 +23,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
+	"github.com/spf13/cobra"
 	"pgregory.net/rapid"
 )
 
@@ -280,5 +281,29 @@ func TestPatchThatIsCutShort(t *testing.T) {
 	}
 	if made, err := d.boundedPatch(t.Context(), math.MaxInt, math.MaxInt); err == nil || made != nil {
 		t.Errorf("%q, %v", made, err)
+	}
+}
+
+// TestDiffOfPreview: "preview --diff" shows the candidate that the preview is of, also where another
+// one is at its path by then.
+func TestDiffOfPreview(t *testing.T) {
+	first, second := bundletest.New(t), bundletest.New(t)
+	run := first.Run("run-1", map[string]string{"a": "first\n"})
+	second.Run("run-1", map[string]string{"a": "second\n"})
+	var stderr bytes.Buffer
+	a := &app{stdout: &bytes.Buffer{}, stderr: &stderr, stateDir: filepath.Join(t.TempDir(), "state"), noProgress: true}
+	state, err := a.openState()
+	check(t, err)
+	defer state.Close()
+	cmd := &cobra.Command{Use: "preview"}
+	cmd.SetContext(t.Context())
+	made, err := a.propose(cmd, state, previewOptions{restoreRoot: t.TempDir()}, []string{run.Dir})
+	check(t, err)
+	defer made.close()
+	check(t, os.Rename(first.Root, first.Root+".kept"))
+	check(t, os.Rename(second.Root, first.Root))
+	check(t, a.showDiff(cmd, paged{}, &made))
+	if said := stderr.String(); !strings.Contains(said, "+first\n") || strings.Contains(said, "second") {
+		t.Errorf("%s", said)
 	}
 }
