@@ -1,5 +1,5 @@
-// This file is law: what counts as an existing target and which links may
-// stand on the way to one (decisions D11 and D17).
+// This file is law: which existing entries block a target, and which links are allowed on the path
+// to one.
 
 package pathsafe
 

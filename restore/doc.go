@@ -8,16 +8,16 @@
 //		                             └→ package preview → package action
 //
 //	 1. PREFLIGHT, eligibility: the strict gate for every bundle, then what a
-//	    restore itself asks of PROOF.json and OUTPUT_HASHES.json (8.4.3, D2);
+//	    restore itself asks of PROOF.json and OUTPUT_HASHES.json (8.4.3);
 //	 2. PREFLIGHT, restore root (8.4.4) and, in a chain, the run directories
-//	    that must not be there yet (6.3, D5);
-//	 3. PREFLIGHT, path safety in path order (8.4.5, D3, D17);
-//	 4. PLAN: sources exist and are regular files (5.3, D4), and the two result
+//	    that must not be there yet (6.3);
+//	 3. PREFLIGHT, path safety in path order (8.4.5);
+//	 4. PLAN: sources exist and are regular files (5.3), and the two result
 //	    artifacts are made, byte for byte (section 7);
 //	 5. existing entries at targets are listed: these conflicts decide
-//	    the first check of EXECUTE (D11), which is not this package's. With
+//	    the first check of EXECUTE, which is not this package's. With
 //	    [ForRootReplacing], and of a change set, existing files are read, and are
-//	    identical, are replaced or removed, have diverged or block (D21, D22).
+//	    identical, are replaced or removed, have diverged or block.
 //
 // A failure is a [*Failure] with exactly one code, the first in this order.
 //

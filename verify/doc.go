@@ -6,14 +6,14 @@
 //   - [Resume]: SPECTRUM-02, a bundle without signatures.
 //   - [Memory]: SPECTRUM-03, a chain of those.
 //
-// [Gate] and [GateChain] are SPECTRUM-05 as a restore asks it (decision D2):
-// what the restore has codes of its own for is noted instead of rejected.
+// [Gate] and [GateChain] are SPECTRUM-05 as a restore requires it: a fault for
+// which the restore has a code of its own is noted instead of rejected.
 //
 // # Flow
 //
 //  1. [OpenRun] holds the run directory and the project root as handles;
 //  2. each artifact is read once, from one handle, and what was hashed is what
-//     was parsed (decision D6);
+//     was parsed;
 //  3. the ten phases of SPECTRUM-05 run in the law's order, each a method of
 //     one type, and the first failure ends it;
 //  4. phase 9 hashes the outputs on all cores. The failure that is reported is

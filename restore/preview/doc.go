@@ -22,7 +22,7 @@
 //     conflict that touches it must be decided. The [Approval] names items;
 //  5. [Approval.Accept] binds it to the restore that carries it out: the one that
 //     was shown, or, when a part is approved, one of a derived candidate that
-//     consists of exactly that part (decision D13). Only it makes an [Approved],
+//     consists of exactly that part. Only it makes an [Approved],
 //     and the preview is used up by it;
 //  6. [Approved.Outcome] is what the Restore Commit Report (section 11) says.
 //

@@ -1,6 +1,5 @@
-// Package limits holds the program to its bounds on memory and time (decision
-// D6, and what it says of sizes): the real binary, with what the kernel says
-// that it used.
+// Package limits holds the built program to its bounds on memory and time, as
+// the kernel measures them.
 //
 // Memory is the largest resident set that the kernel saw, and the bound is
 // three times the size of the largest artifact, and 64 MiB. Time is never

@@ -103,7 +103,7 @@
 //     entries are absent, after entries have their kind and content (RESTORE_MANIFEST.json
 //     and RESTORE_REPORT.json byte for byte), with their parent directories, and there is
 //     nothing else. Modes and times of restored entries are free; for an after entry with
-//     a mode the owner's execute bit must match (D33).
+//     a mode the owner's execute bit must match.
 //  6. The command ends; a FIFO must not block it. This runner waits two minutes.
 //
 // Required members of details under SPECTRUM-05 are artifact for ARTIFACT_MISSING,
