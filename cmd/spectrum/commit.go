@@ -44,9 +44,9 @@ func newCommit(app *app) *cobra.Command {
 
 A statement can end with decisions on conflicts, such as "Acknowledge C-001.". If
 another user can rename a directory on the path of the restore root, that is a
-conflict which every statement must acknowledge. Any other wording is rejected and
-puts the candidate in quarantine; if only case, white space, the full stop or
-quotes are wrong, commit prints the corrected statement.
+conflict which every statement must acknowledge. A vague statement is rejected and
+puts the candidate in quarantine. If only case, white space, the full stop or
+quotes are wrong, or the statement does not fit the preview, commit only says so.
 
 A preview is good for one commit. It becomes void if the candidate, its targets or
 the trusted validators change, or if another commit begins in the restore root.

@@ -19,15 +19,15 @@ func newPull(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pull STORE@BUNDLE_ROOT DIR",
 		Short: "fetch a run from a store into a new project directory",
-		Long: `pull makes DIR, which must not exist, as a project that holds one run: its run
-directory, and its outputs. It prints the path of the run directory.
+		Long: `pull creates DIR, which must not exist: a project with one run, its run directory
+and its outputs. It prints the path of the run directory.
 
 ` + storeHelp + `
 
 Every byte is checked against the signature, and the whole is verified once more as
 verify does, before DIR appears. Until then pull works in a directory
 .spectrum-export-... beside it; the next pull there removes that of a killed one.
-Whom you trust is a question of its own: "spectrum trust" pins validators.
+This says nothing about trust: "spectrum trust" pins validators.
 
 The name of the run directory comes from the store, and nothing has signed it. Files
 get the permissions of new files; a file can be executed only where a change set

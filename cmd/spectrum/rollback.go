@@ -81,7 +81,7 @@ restores the same snapshot.
 A rollback makes earlier previews and approvals of the root void, and detaches
 views that show what it undid. If a valid rollback cannot begin or fails, the root
 is halted: preview, commit and prune reject it until a rollback succeeds or
-"spectrum recover" ends the halt. Rollbacks are never halted.`,
+"spectrum recover" ends the halt. Rollbacks still work.`,
 		Args: func(cmd *cobra.Command, args []string) error { return opts.checkArgs(cmd, app, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.emergency && opts.later {

@@ -247,7 +247,8 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 // open opens the restore root for a look.
 func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
 
-// newestWhole finds the newest snapshot that has everything, and reports whether there is any.
+// newestWhole finds the newest snapshot that an emergency rollback may go back to, and reports whether
+// there is any snapshot.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {
@@ -260,7 +261,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 		st.knows(d)
 	}
 	for _, h := range all {
-		if h.Whole && h.Unread == 0 {
+		if h.ForEmergency() {
 			st.whole = &h
 		}
 	}

@@ -25,7 +25,7 @@ more digits are enough, or "latest", where the store can be listed: not by https
 
 // addPatience adds the flag of the patience with a server.
 func addPatience(cmd *cobra.Command, patience *time.Duration) {
-	cmd.Flags().DurationVar(patience, "timeout", store.Patience, "give up on a server that is silent for this `time`")
+	cmd.Flags().DurationVar(patience, "timeout", store.Patience, "give up on a server that is silent or slow for this `time`")
 }
 
 // What an address must name.
