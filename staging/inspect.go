@@ -56,7 +56,7 @@ type InspectedName struct {
 }
 
 // AttemptOf returns the UUID and the kind of the attempt that a staging directory's name
-// belongs to; the kind is [KindCommit] or "exchange", and "" for any other name.
+// belongs to; the kind is [KindCommit] or "rollback_or_restore", and "" for any other name.
 func AttemptOf(name string) (id, kind string) { return attemptOf(name) }
 
 // Inspect returns the state of the names of the attempt whose staging directory has that name.

@@ -35,7 +35,7 @@ const (
 // Outcome is the result for an attempt that was found.
 type Outcome struct {
 	Attempt string // its identity, a UUID
-	Kind    string // KindCommit, or that of the [Change]; "exchange" where its journal cannot tell
+	Kind    string // KindCommit, or that of the [Change]; "rollback_or_restore" where its journal cannot tell
 	Result  Result
 	// Left is the reason why entries of the attempt, or foreign entries in its way, are left:
 	// with Released, and with Completed if they block nothing.

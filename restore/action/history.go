@@ -316,9 +316,7 @@ func (h *history) open() ([]string, error) {
 	if h.log == nil {
 		return nil, nil
 	}
-	ids, err := h.log.Open(h.root)
-	slices.Sort(ids)
-	return ids, err
+	return h.log.Open(h.root)
 }
 
 // trueEnd returns the end of an attempt of which nothing is left in the root. The end of a

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,7 +121,7 @@ func (l *Log) HasSnapshot(id string) (has bool, err error) {
 	return has, err
 }
 
-// Open returns the ids of the actions in a root that have begun and not ended.
+// Open returns the ids of the actions in a root that have begun and not ended, sorted.
 func (l *Log) Open(root string) ([]string, error) {
 	var ids []string
 	err := l.locked(func(at tail) error {
@@ -131,6 +132,7 @@ func (l *Log) Open(root string) ([]string, error) {
 		}
 		return nil
 	})
+	slices.Sort(ids)
 	return ids, err
 }
 
