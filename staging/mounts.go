@@ -28,14 +28,15 @@ func (a *attempt) leaveMounts() error {
 	if a.free.H != nil {
 		return pathsafe.ErrCrossesMount // it is a subvolume
 	}
-	free := dir{s: a.s}
+	var root *pathsafe.Dir
 	err := a.s.Do("leave mounts", a.root.H.Name(), func() (err error) {
-		free.H, err = a.root.H.WithoutMounts()
+		root, err = a.root.H.WithoutMounts()
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	free := on(root, a.s)
 	var stage dir
 	if a.stage.H != nil {
 		if stage, err = free.enter(a.stageName); err != nil {
