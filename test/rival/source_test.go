@@ -82,8 +82,12 @@ func TestSourceChanges(t *testing.T) {
 				mend()
 			}
 			t.Log(codes)
-			if len(codes) < sample.Of(1, 2, 2) {
+			isRead := name == "chmod 000" // by root; the block table has the permission bits of the restore
+			if len(codes) < sample.Of(1, 2, 2) && !isRead {
 				t.Error("only one end was seen")
+			}
+			if isRead && (len(codes) != 1 || codes["0 "] == 0) {
+				t.Errorf("bits that are not restored have an effect: %v", codes)
 			}
 		})
 	}

@@ -116,6 +116,11 @@ func (w *fixture) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, 
 	t.Helper()
 	allowed := []harness.State{harness.Before}
 	complete := strings.Contains(r.Stderr, "is complete")
+	if f.Errno == syscall.EACCES && r.Status == 0 { // a lease that is denied says as little as one that another process prevents
+		if err := w.removeKept(r); err != nil {
+			return err
+		}
+	}
 	untouchable := f.Errno == syscall.EACCES || slices.Contains([]syscall.Errno{syscall.EIO, syscall.EUCLEAN, syscall.EBADMSG}, f.Errno) && strings.Contains(r.Stdout, "the disk reports an error for it")
 	switch {
 	case untouchable && (r.Answer.Code == "ROLLBACK_INCOMPLETE" || r.Status == 0 && f.Errno == syscall.EACCES && (w.args[0] == "snapshot" || slices.Contains(w.args, "--emergency")) && strings.Contains(r.Stdout, `"left":[{`)):
@@ -160,6 +165,18 @@ func (w *fixture) afterError(t *testing.T, sum *harness.Tally, r harness.Reply, 
 		return err
 	}
 	return w.back(t, state, 1)
+}
+
+// removeKept removes the directory with displaced files that an answer names as kept, if there is one.
+func (w *fixture) removeKept(r harness.Reply) error {
+	dirs, err := filepath.Glob(w.path("spectrum-kept-*"))
+	for _, dir := range dirs {
+		if !strings.Contains(r.Stdout, `"at":"`+dir+"/") {
+			return fmt.Errorf("%q is not named", dir)
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
 }
 
 // TestErrorsInRecover kills an undo operation and fails a call of the recovery. It may fail, but
