@@ -55,6 +55,30 @@ func TestUnreadDirectory(t *testing.T) {
 	}
 }
 
+// TestLeaseDenied denies each lease by which an undo asks whether a displaced file is open for writing.
+// What it cannot know it keeps and names, and does the rest.
+func TestLeaseDenied(t *testing.T) {
+	var sum harness.Tally
+	sweep(t, changed(), sample.Thin(t, 5, 1), func(t *testing.T, w *fixture, n int) bool {
+		f := harness.Fault{Errno: syscall.EACCES}
+		at := func(c sysfault.Call) bool {
+			return strings.Contains(c.Path, "/.spectrum06_exchange_") && strings.Contains(c.Path, "/old/")
+		}
+		r := w.site.Project.Run(t, &sysfault.Plan{N: n, Errno: f.Errno, Match: at, Only: []string{"fcntl"}}, w.args...)
+		if r.Fault.Fired == 0 {
+			return false
+		}
+		if strings.Contains(r.Stdout, `"kept":[{`) {
+			sum.Add("kept")
+		}
+		if err := errors.Join(wellSaid(r), w.afterError(t, &sum, r, f)); err != nil {
+			t.Errorf("%v\n%v", r, err)
+		}
+		return true
+	})
+	sum.Demand(t, "kept", "succeeded")
+}
+
 func TestLongErrors(t *testing.T) {
 	sample.Need(t, sample.Long)
 	TestErrors(t)
