@@ -192,6 +192,31 @@ func TestExchangeWithoutExchange(t *testing.T) {
 	f.is(f.before, "before")
 }
 
+// TestExchangeUndoneBeneathMount: an undo by root goes on beneath a mount over a directory of a name
+// that was swapped.
+func TestExchangeUndoneBeneathMount(t *testing.T) {
+	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/one", "b/two")
+	f.swap("a/one", true)
+	f.swap("b/two", true)
+	over, swapped := f.at("a"), 0
+	mountsOver := func(op, path string, do func() error) error {
+		if op != "exchange" {
+			return do()
+		}
+		if swapped++; swapped == 2 {
+			must(t, unix.Mount("tmpfs", over, "tmpfs", 0, ""))
+			return unix.EIO
+		}
+		return do()
+	}
+	err := f.run(mountsOver)
+	must(t, unix.Unmount(over, unix.MNT_DETACH))
+	if e := failure(t, err); e.Rollback != nil {
+		t.Error(e)
+	}
+	f.is(f.before, "before")
+}
+
 // TestExchangeOnOverlay: overlay gives a file the device of its layer, and its directory
 // another one. Both are on one mount, and the file can be exchanged.
 func TestExchangeOnOverlay(t *testing.T) {
