@@ -137,7 +137,11 @@ func (a *app) withState(cmd *cobra.Command, list func(state *statedir.Dir)) {
 }
 
 func scopes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	before := typed[:strings.LastIndex(typed, ",")+1]
+	return scopesAfter(typed[:strings.LastIndex(typed, ",")+1], typed)
+}
+
+// scopesAfter completes the scope that follows what was typed before it.
+func scopesAfter(before, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var all []cobra.Completion
 	for _, s := range scope.All() {
 		if value := before + string(s); strings.HasPrefix(value, typed) {
@@ -153,13 +157,7 @@ func patternScopes(_ *cobra.Command, _ []string, typed string) ([]cobra.Completi
 	if at == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var all []cobra.Completion
-	for _, s := range scope.All() {
-		if value := typed[:at] + string(s); strings.HasPrefix(value, typed) {
-			all = append(all, value)
-		}
-	}
-	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return scopesAfter(typed[:at], typed)
 }
 
 // liveViews completes the mount points of this user's views; if none has the prefix, directories.
