@@ -371,6 +371,13 @@ func TestRunDirChanges(t *testing.T) {
 		src := filepath.Dir(path)
 		return errors.Join(os.Rename(src, src+".old"), os.Rename(filepath.Join(filepath.Dir(src), "next"), src))
 	}
+	forgotten := func(path string) error { // the overlay looks at the directory again
+		err := exchange(path)
+		if os.Getuid() == 0 {
+			err = errors.Join(err, os.WriteFile("/proc/sys/vm/drop_caches", []byte("2"), 0))
+		}
+		return err
+	}
 	for name, test := range map[string]struct {
 		script string
 		other  func(path string) error
@@ -387,6 +394,7 @@ func TestRunDirChanges(t *testing.T) {
 		"edited, and removed by the command": {`touch "$SIGNS/ready"; ` + wait + `rm -r src`, func(path string) error { return os.WriteFile(path, []byte("two\n"), 0o644) }},
 		"directory exchanged before":         {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine >> ` + file, exchange},
 		"directory exchanged before, made":   {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine > new; mv new ` + file, exchange},
+		"directory exchanged and forgotten":  {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `echo mine > new; mv new ` + file, forgotten},
 		"directory exchanged before, gone":   {`cat src/a.txt; touch "$SIGNS/ready"; ` + wait + `rm -r src`, exchange},
 		"directory exchanged after":          {`echo mine >> ` + file + `; touch "$SIGNS/ready"; ` + wait, exchange},
 		beside:                               {`touch "$SIGNS/ready"; ` + wait + `echo mine >> ` + file, func(path string) error { return os.WriteFile(path+".new", nil, 0o644) }},

@@ -377,8 +377,10 @@ func orSince(err error, file pathsafe.Path) error {
 }
 
 // parent opens the directory of a file of the lower layer. Another directory that was moved to its
-// place, or to that of one above it, brings files that were not changed at all: so each of them has
-// to be as it was at the time, or the one of which the overlay has made its copy.
+// place, or to that of one above it, brings files that were not changed at all. So each directory
+// on the path must be unchanged since then, or it must be the one that the overlay has copied, and
+// its entries must have changed: a directory of which only the inode changed may have been moved
+// there before the overlay looked at it again.
 func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, error) {
 	dir, err := l.Lower.Reopen()
 	if err != nil {
@@ -393,7 +395,7 @@ func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, 
 			return nil, err
 		}
 		st, err := dir.Stat()
-		if err == nil && !l.Since.IsZero() && st.ChangeTime.After(l.Since) && !l.isOrigin(upper, file, i+1, dir) {
+		if err == nil && !l.Since.IsZero() && st.ChangeTime.After(l.Since) && (!st.ModTime.After(l.Since) || !l.isOrigin(upper, file, i+1, dir)) {
 			err = ErrSince
 		}
 		if err != nil {
