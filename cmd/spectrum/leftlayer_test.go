@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // TestRunLeftOver: status and doctor name the layer of a run that was killed, not one in which a
@@ -19,9 +18,7 @@ func TestRunLeftOver(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(10 * time.Second); !isThere(filepath.Join(r.outside, "ready")) && time.Now().Before(deadline); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		r.awaitReady(cmd)
 		r.spectrum(0, "status")
 		if strings.Contains(r.stdout, "left over") {
 			t.Errorf("a run that is at work is left over: %s", r.stdout)

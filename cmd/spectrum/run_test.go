@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spectrumfs/spectrum/test/harness"
 )
 
 // runner runs "spectrum run" as a user over a directory.
@@ -366,7 +368,7 @@ func TestRunRetried(t *testing.T) {
 func TestRunDirChanges(t *testing.T) {
 	const file = "src/a.txt"
 	const beside = "another file made in its directory"
-	wait := `i=0; while ! test -e "$SIGNS/go"; do i=$((i+1)); test $i -lt 400; sleep 0.05; done; `
+	wait := `i=0; while ! test -e "$SIGNS/go"; do i=$((i+1)); test $i -lt 6000; sleep 0.05; done; `
 	exchange := func(path string) error { // the times of the files in both stay as they are
 		src := filepath.Dir(path)
 		return errors.Join(os.Rename(src, src+".old"), os.Rename(filepath.Join(filepath.Dir(src), "next"), src))
@@ -412,9 +414,7 @@ func TestRunDirChanges(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for deadline := time.Now().Add(10 * time.Second); !isThere(filepath.Join(r.outside, "ready")) && time.Now().Before(deadline); {
-				time.Sleep(5 * time.Millisecond)
-			}
+			r.awaitReady(cmd)
 			if err := errors.Join(test.other(filepath.Join(r.dir, file)), os.WriteFile(filepath.Join(r.outside, "go"), nil, 0o644)); err != nil {
 				t.Error(err)
 			}
@@ -438,6 +438,18 @@ func TestRunDirChanges(t *testing.T) {
 				t.Error(r.errs)
 			}
 		})
+	}
+}
+
+// awaitReady waits until a command has given its sign; it kills one that never does.
+func (r *runner) awaitReady(cmd *exec.Cmd) {
+	r.t.Helper()
+	for deadline := time.Now().Add(harness.Patience); !isThere(filepath.Join(r.outside, "ready")); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			r.t.Fatal("the command gave no sign")
+		}
 	}
 }
 
@@ -469,9 +481,7 @@ func TestRunEnds(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			for deadline := time.Now().Add(10 * time.Second); !isThere(filepath.Join(r.outside, "ready")) && time.Now().Before(deadline); {
-				time.Sleep(5 * time.Millisecond)
-			}
+			r.awaitReady(cmd)
 			if test.end != nil {
 				if err := test.end(cmd.Process.Pid); err != nil {
 					t.Error(err)
@@ -481,7 +491,7 @@ func TestRunEnds(t *testing.T) {
 			if got := cmd.ProcessState.ExitCode(); got != test.status {
 				t.Errorf("exit status %d, not %d", got, test.status)
 			}
-			for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			for deadline := time.Now().Add(harness.Patience); ; time.Sleep(10 * time.Millisecond) {
 				left := processesWith(time1)
 				if len(left) == 0 {
 					break
