@@ -60,7 +60,7 @@ func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, 
 	if err != nil {
 		return nil, err
 	}
-	err = action.AcceptLoss(log, name, loss.lost, withReason(loss.statement(), opts.reason))
+	err = action.AcceptLoss(log, name, loss.lost, loss.statement(), opts.reason)
 	if err = errors.Join(err, log.Close()); err != nil {
 		return nil, err
 	}

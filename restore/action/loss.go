@@ -10,8 +10,8 @@ import (
 // them; so an operator can accept the loss, and the log records the acceptance with exactly these
 // records.
 
-// AcceptLoss logs that an operator accepts the loss of records of the root of a name. The reason begins
-// with the statement of the operator.
-func AcceptLoss(log *audit.Log, root string, lost []string, reason string) error {
-	return log.Append(audit.Event{Kind: audit.LossAccepted, Action: uuid.NewString(), Root: root, Lost: lost, Reason: reason})
+// AcceptLoss logs that an operator accepts the loss of records of the root of a name, with the
+// operator's statement and, unless "", reason.
+func AcceptLoss(log *audit.Log, root string, lost []string, statement, reason string) error {
+	return log.Append(audit.Event{Kind: audit.LossAccepted, Action: uuid.NewString(), Root: root, Lost: lost, Reason: withReason(statement, reason)})
 }

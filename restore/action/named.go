@@ -15,6 +15,12 @@ import (
 // and returns where the log stands.
 type ReadLog func(visit func(audit.Entry) error) (audit.Head, error)
 
+// OpenLog opens the audit log, which is closed after its use.
+type OpenLog func() (*audit.Log, error)
+
+// Latest names the newest commit of a root, in place of its ID.
+const Latest = "latest"
+
 // Naming is what an ID, or "latest", names among the commits.
 type Naming int
 
