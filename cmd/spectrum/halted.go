@@ -14,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
 
@@ -96,7 +97,7 @@ func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.Halt
 
 // newestWhole returns the id of the newest snapshot of a root that an emergency rollback may go back
 // to; it is not verified. What cannot be read is none.
-func newestWhole(state *statedir.Dir, root string) (id string) {
+func newestWhole(state *statedir.Dir, root string) string {
 	name, err := nameOfRoot(state, action.RootPath(root), true)
 	if err != nil {
 		return ""
@@ -107,12 +108,10 @@ func newestWhole(state *statedir.Dir, root string) (id string) {
 	}
 	defer store.Close()
 	all, _, _ := store.Survey(name) // as far as it can be read
-	for _, h := range all {
-		if h.ForEmergency() {
-			id = h.ID
-		}
+	if newest := snapshot.NewestForEmergency(all); newest != nil {
+		return newest.ID
 	}
-	return id
+	return ""
 }
 
 // lookUp finds the attempts in the audit log. Entries that cannot be read are skipped; another

@@ -192,7 +192,7 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 		defer store.Close()
 		all, _, _ := store.Survey("") // an unreadable snapshot cannot be restored
 		for _, h := range all {
-			if h.Action == unread.Commit && h.Kind == snapshot.PreAction {
+			if h.IsBefore(unread.Commit) {
 				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
 			}
 		}
@@ -334,7 +334,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
 	for _, h := range slices.Backward(all) {
-		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
+		if h.IsPartial() {
 			details["partial"] = h.ID
 			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
 				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
@@ -343,7 +343,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	var ways []string
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
 		newest := found.Standing[len(found.Standing)-1].Attempt()
-		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.Action == newest && h.Kind == snapshot.PreAction }) {
+		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(newest) }) {
 			ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
 		}
 	}

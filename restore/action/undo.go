@@ -280,7 +280,7 @@ func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapsh
 		return nil, err
 	}
 	for _, h := range all {
-		if h.Action == attempt && h.Kind == snapshot.PreAction {
+		if h.IsBefore(attempt) {
 			return store.Find(h.ID)
 		}
 	}
