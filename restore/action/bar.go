@@ -21,6 +21,8 @@ type Bars interface {
 	// Barred counts as true where it cannot be looked up, which the error is about.
 	Barred(root string) (bool, error)
 	Unbar(root string) error
+	// Unbarrable returns an error if Unbar would fail: then the root stays halted.
+	Unbarrable(root string) error
 }
 
 // A BarredError reports a restore root in which a rollback could not begin, or has failed. It

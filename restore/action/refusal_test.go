@@ -74,11 +74,6 @@ func TestRefusalIsRecorded(t *testing.T) {
 	}
 }
 
-// noBars cannot mark a root.
-type noBars struct{ action.Bars }
-
-func (noBars) Bar(string, string, string, string) error { return unix.EROFS }
-
 // TestRefusalUnlogged: a refusal that cannot be logged halts all the same, and both errors are returned.
 func TestRefusalUnlogged(t *testing.T) {
 	w := newFixture(t)
@@ -90,7 +85,7 @@ func TestRefusalUnlogged(t *testing.T) {
 	if is, _ := state.Barred(w.root); !is || len(unrecorded) != 1 || !errors.Is(unrecorded[0], unix.ENOSPC) || !strings.HasPrefix(unrecorded[0].Error(), "that it could not begin could not be logged: ") {
 		t.Errorf("halted: %t, %v", is, unrecorded)
 	}
-	if unrecorded := f.Record(shut, noBars{}); len(unrecorded) != 2 || !errors.Is(unrecorded[1], unix.EROFS) {
+	if unrecorded := f.Record(shut, shutBars{}); len(unrecorded) != 2 || !errors.Is(unrecorded[1], unix.EROFS) {
 		t.Errorf("%v", unrecorded)
 	}
 }
