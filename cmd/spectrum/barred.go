@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 )
@@ -91,35 +90,34 @@ func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
 	}
 }
 
-// endBar ends the halt of a root in which a rollback could not be carried out, and in which nothing is
-// unfinished now. It asks for the statement if that is needed.
-func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []statecheck.Flaw) error {
-	mark, is := state.BarOf(name)
+// endBar ends the halt of a root in which a rollback could not be carried out. It asks for the statement
+// if that is needed.
+func (a *app) endBar(ctx context.Context, state *statedir.Dir, checked action.Checked, opts recoverOptions) error {
+	mark, is := state.BarOf(checked.Root())
 	if !is {
 		return nil
 	}
 	bar := &barMark{mark}
-	path, err := state.RootPath(name)
+	path, err := state.RootPath(checked.Root())
 	if err != nil {
 		return err
 	}
-	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: name}}
-	if err := state.Unbarrable(name); err != nil { // before the end is printed or logged
-		bar.Err = err
-		halted.err = &action.BarredError{Root: name, Err: err}
+	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: checked.Root()}}
+	if barred, is := errors.AsType[*action.BarredError](checked.CanEndBar()); is {
+		bar.Err, halted.err = barred.Err, barred
 		return halted
 	}
-	end := action.BarEnd{IsDamaged: len(flaws) > 0, Reason: opts.reason}
-	if end.IsDamaged {
+	said := ""
+	if checked.IsDamaged() {
 		a.tell("spectrum: %s", oneLine(bar.what()))
 	}
-	if end.IsDamaged && opts.acknowledge {
+	if checked.IsDamaged() && opts.acknowledge {
 		if err := a.checkAcknowledgement(ctx, opts.statement, halted); err != nil {
 			return err
 		}
-		end.Statement = halted.statement()
+		said = halted.statement()
 	}
-	err = action.EndBar(logger(state), state, action.Bar{Root: name, ID: bar.id()}, end)
+	err = checked.EndBar(bar.id(), said, opts.reason)
 	if errors.Is(err, action.ErrUnstated) {
 		a.tell("spectrum: %s stays halted for preview, commit and prune", shellQuote(path))
 		return nil

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 
-	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
@@ -42,61 +39,6 @@ func (e *BarredError) Error() string {
 
 // Unwrap returns why it is not known.
 func (e *BarredError) Unwrap() error { return e.Err }
-
-// A Bar is the halt of a root in which a rollback could not be carried out.
-type Bar struct {
-	Root string // as [Root.Path]
-	ID   string // of the rollback in the audit log; "" where that is not known
-}
-
-// ErrUnstated reports that a halt ends only with a statement of the operator.
-var ErrUnstated = errors.New("something of what is kept of the root is damaged, so the halt ends only with a statement")
-
-// A BarEnd is what the operator and a check of the root's records bring to the end of a bar.
-type BarEnd struct {
-	IsDamaged bool   // something of what is kept of the root is damaged
-	Statement string // of the operator; "" for none
-	Reason    string // of the operator; "" for none
-}
-
-// EndBar logs that an operator has ended a bar, then ends it. Nothing is unfinished in the root; if
-// something of its records is damaged, that needs a statement ([ErrUnstated]). Of a bar whose ID is not
-// known the log has the last rollback that could not begin in that root.
-func EndBar(open OpenLog, bars Bars, bar Bar, end BarEnd) error {
-	why := "recover found nothing unfinished and nothing damaged"
-	switch {
-	case end.IsDamaged && end.Statement == "":
-		return ErrUnstated
-	case end.IsDamaged:
-		why = strconv.Quote(end.Statement)
-	}
-	log, err := open()
-	if err != nil {
-		return err
-	}
-	event := audit.Event{Kind: audit.Released, Action: bar.ID, Root: bar.Root, Reason: withReason(why, end.Reason)}
-	if bar.ID == "" {
-		event.Action = uuid.NewString()
-		_, _ = log.Read(func(e audit.Entry) error {
-			if e.Kind == audit.RollbackRefused && audit.RootOf(e.Root) == bar.Root {
-				event.Action = e.Action
-			}
-			return nil
-		})
-	}
-	if err := log.Append(event); err != nil {
-		return errors.Join(err, log.Close())
-	}
-	return errors.Join(bars.Unbar(bar.Root), log.Close())
-}
-
-// withReason adds the operator's reason to what is logged.
-func withReason(logged, reason string) string {
-	if reason == "" {
-		return logged
-	}
-	return fmt.Sprintf("%s; %q", logged, reason)
-}
 
 // barred returns a [*BarredError] if the root is halted for commits, and a [*KinError] if
 // another halted root shares directories with it.
