@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 )
@@ -60,6 +63,42 @@ func heldRuns(ctx context.Context, store *quarantine.Store, o preview.Origin, p 
 		marks = append(marks, held...)
 	}
 	return marks, nil
+}
+
+// LogQuarantine returns the log of a quarantine: each change is in the audit log before it is made.
+func LogQuarantine(open OpenLog) quarantine.Log {
+	return func(c quarantine.Change) error {
+		log, err := open()
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		event := audit.Event{
+			Kind: audit.Quarantined, Action: uuid.NewString(), Root: c.Candidate.RestoreRoot, Candidate: c.Candidate.Source,
+			Reason: string(c.Mark.Rule) + ": " + c.Mark.Detail,
+		}
+		switch c.Kind {
+		case quarantine.Clears:
+			event.Kind = audit.QuarantineCleared
+		case quarantine.Releases:
+			event.Kind, event.Reason = audit.QuarantineReleased, c.Mark.Released.Reason+" ("+event.Reason+")"
+		}
+		return log.Append(event)
+	}
+}
+
+// NewestHeld returns the source of the candidate that is held, and was quarantined last, of those for a
+// restore root, "" for all; "" if there is none.
+func NewestHeld(records []quarantine.Record, root string) (source string) {
+	var since time.Time
+	for _, r := range records {
+		for _, m := range r.Held() {
+			if (root == "" || r.RestoreRoot == root) && (source == "" || m.Since.After(since)) {
+				source, since = r.Source, m.Since
+			}
+		}
+	}
+	return source
 }
 
 // A VagueError is a statement that approves nothing, for which the candidate is held now.
