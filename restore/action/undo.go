@@ -266,7 +266,7 @@ func (p *undoPlan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) erro
 
 // createdBy are the files that a commit has created.
 func createdBy(sp savepoint.Savepoint) ([]verify.Entry, error) {
-	artifacts, err := sp.Hashes(ResultArtifacts)
+	artifacts, err := sp.Hashes(resultArtifacts)
 	if err != nil {
 		return nil, err
 	}
