@@ -10,16 +10,12 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
-
-// stagingPrefix and the id of an attempt are the name of its staging directory.
-const stagingPrefix = sys.Prefix + "staging_"
 
 // haltedError is a root in which something cannot be ended without a person, with
 // what is recorded of it.
