@@ -81,21 +81,14 @@ func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *previe
 	return a.present(ctx, state, made.presented)
 }
 
-// heldNow returns a [*quarantine.HeldError] for a preview whose candidate is held.
+// heldNow is [action.CheckRecorded] for the candidate of a preview.
 func heldNow(ctx context.Context, state *statedir.Dir, record *preview.Record) error {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	known, err := store.Show(ctx, record.Source())
-	if errors.Is(err, quarantine.ErrUnknown) {
-		return nil
-	}
-	if held := known.Held(); err == nil && len(held) > 0 {
-		err = &quarantine.HeldError{Source: record.Source(), Marks: held}
-	}
-	return err
+	return action.CheckRecorded(ctx, store, record.Source())
 }
 
 // statementLines is how many lines one question takes (decision D24).

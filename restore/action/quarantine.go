@@ -48,6 +48,19 @@ func CheckQuarantine(ctx context.Context, store *quarantine.Store, o preview.Ori
 	return err
 }
 
+// CheckRecorded returns a [*quarantine.HeldError] for a candidate that is held by its record, before it is
+// looked at again.
+func CheckRecorded(ctx context.Context, store *quarantine.Store, source string) error {
+	known, err := store.Show(ctx, source)
+	if errors.Is(err, quarantine.ErrUnknown) {
+		return nil
+	}
+	if held := known.Held(); err == nil && len(held) > 0 {
+		err = &quarantine.HeldError{Source: source, Marks: held}
+	}
+	return err
+}
+
 // heldRuns is what holds the runs of a chain: a vague answer for one of them is not an answer
 // for it in a chain either.
 func heldRuns(ctx context.Context, store *quarantine.Store, o preview.Origin, p *preview.Preview) ([]quarantine.Mark, error) {

@@ -40,6 +40,7 @@ func TestVagueIsHeld(t *testing.T) {
 	chain, both := open(s.runDirs()...)
 	must(t, action.CheckQuarantine(t.Context(), store, one, p))
 	must(t, action.CheckQuarantine(t.Context(), store, chain, both))
+	must(t, action.CheckRecorded(t.Context(), store, p.Source()))
 	raw, err := p.Keep()
 	must(t, err)
 	record, err := preview.ParseRecord(raw, p.ID())
@@ -59,9 +60,14 @@ func TestVagueIsHeld(t *testing.T) {
 			t.Errorf("%v, %v, %v", marks, changed, err)
 		}
 	}
+	var held *quarantine.HeldError
+	if err := action.CheckRecorded(t.Context(), store, p.Source()); !errors.As(err, &held) || held.Source != p.Source() || len(held.Marks) != 1 {
+		t.Errorf("by its record: %v", err)
+	}
 	must(t, action.AssessUntrusted(t.Context(), store, one, p.Source(), nil))
 	_, err = store.Release(t.Context(), p.Source(), "asked")
 	must(t, err)
+	must(t, action.CheckRecorded(t.Context(), store, p.Source()))
 	must(t, action.CheckQuarantine(t.Context(), store, chain, both))
 }
 
