@@ -62,9 +62,9 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 	return again.approval(s)
 }
 
-// Remade returns the error of making the recorded preview again: it is [ErrStale] if the restore root
+// Remade returns the error of making a recorded preview again: it is [ErrStale] if the restore root
 // changed meanwhile, or a conflict that was decided on is gone.
-func (r *Record) Remade(err error) error {
+func Remade(err error) error {
 	switch {
 	case errors.Is(err, ErrUnsettled):
 		return fmt.Errorf("%w: %s", ErrStale, err.Error())

@@ -14,12 +14,12 @@ func TestRemade(t *testing.T) {
 		"the preview is stale: a root: the restore root changes while it is examined":    fmt.Errorf("a root: %w", ErrUnsettled),
 		"the preview is stale: a conflict that was decided on before is no longer there": fmt.Errorf("%w: there is no conflict", ErrDecision),
 	} {
-		if got := (&Record{}).Remade(err); !errors.Is(got, ErrStale) || got.Error() != want {
+		if got := Remade(err); !errors.Is(got, ErrStale) || got.Error() != want {
 			t.Errorf("%v, want %s", got, want)
 		}
 	}
 	for _, err := range []error{nil, fs.ErrNotExist, ErrStale} {
-		if got := (&Record{}).Remade(err); got != err { //nolint:errorlint // the very error
+		if got := Remade(err); got != err { //nolint:errorlint // the very error
 			t.Errorf("%v, want %v", got, err)
 		}
 	}
