@@ -19,7 +19,7 @@ func TestRemade(t *testing.T) {
 		}
 	}
 	for _, err := range []error{nil, fs.ErrNotExist, ErrStale} {
-		if got := Remade(err); got != err { //nolint:errorlint // the very error
+		if got := Remade(err); got != err {
 			t.Errorf("%v, want %v", got, err)
 		}
 	}
