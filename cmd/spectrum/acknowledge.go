@@ -66,7 +66,7 @@ func (e *haltedError) names(attempt string) bool {
 
 // acknowledge shows what halts the root, requires the statement, and releases the attempts that it
 // names. Attempts that were added meanwhile are not released.
-func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string, opts recoverOptions, halted *haltedError) ([]staging.Outcome, error) {
+func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string, opts recoverOptions, halted *haltedError) (action.Settled, []staging.Outcome, error) {
 	for i := range halted.attempts {
 		at := &halted.attempts[i]
 		a.tell("spectrum: %s", oneLine(at.where()))
@@ -76,7 +76,7 @@ func (a *app) acknowledge(ctx context.Context, state *statedir.Dir, root string,
 		}
 	}
 	if err := a.checkAcknowledgement(ctx, opts.statement, halted); err != nil {
-		return nil, err
+		return action.Settled{}, nil, err
 	}
 	return a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Acknowledged, Foreign: opts.foreign, Reason: opts.reason, Acknowledge: func(attempt string, left error) (string, error) {
 		if !halted.names(attempt) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
@@ -54,7 +55,7 @@ func (a *app) askAgain(ctx context.Context, state *statedir.Dir, record *preview
 // showAgain makes a preview that was kept again, and shows it. It is an error if it can no longer be
 // approved.
 func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *preview.Record, opts previewOptions) (shown shownPreview, err error) {
-	if err := checkUsed(state, record); err != nil {
+	if err := action.CheckUsed(record, state, logOf(state)); err != nil {
 		return shown, err
 	}
 	if err := checkShown(record.Origin().View); err != nil {
@@ -71,33 +72,23 @@ func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *previe
 		return shown, err
 	}
 	made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate)
-	if errors.Is(err, preview.ErrUnsettled) || errors.Is(err, preview.ErrDecision) {
-		err = fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
-	}
-	if err == nil {
-		err = record.Holds(made.preview)
-	}
 	if err != nil {
+		return shown, preview.Remade(err)
+	}
+	if err := record.Holds(made.preview); err != nil {
 		return shown, err
 	}
 	return a.present(ctx, state, made.presented)
 }
 
-// heldNow returns a [*quarantine.HeldError] for a preview whose candidate is held.
+// heldNow is [action.CheckRecorded] for the candidate of a preview.
 func heldNow(ctx context.Context, state *statedir.Dir, record *preview.Record) error {
 	store, err := openQuarantine(state)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	known, err := store.Show(ctx, record.Source())
-	if errors.Is(err, quarantine.ErrUnknown) {
-		return nil
-	}
-	if held := known.Held(); err == nil && len(held) > 0 {
-		err = &quarantine.HeldError{Source: record.Source(), Marks: held}
-	}
-	return err
+	return action.CheckRecorded(ctx, store, record.Source())
 }
 
 // statementLines is how many lines one question takes (decision D24).
@@ -130,12 +121,12 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview, paged paged
 		if isRefusal(line) {
 			return "", a.notApproved(shown.id, shown.recommended)
 		}
-		said, vague := statement.Parse(unindented(line))
+		said, vague := statement.Parse(statement.Unindented(line))
 		wrong := vague
 		if vague == nil {
 			wrong, allVague = shown.preview.Fits(said), false
 		}
-		allVague = allVague && !statement.DiffersInForm(unindented(line))
+		allVague = allVague && !statement.DiffersInForm(statement.Unindented(line))
 		if wrong == nil || left == 0 && (vague == nil || allVague) {
 			return line, nil
 		}
@@ -170,13 +161,4 @@ func isRefusal(line string) bool {
 		return true
 	}
 	return false
-}
-
-// unindented is a statement without what pasting adds to it: white space before and after
-// it, and line breaks with indentation in it.
-func unindented(text string) string {
-	if !strings.ContainsAny(text, "\n\r\t") {
-		return strings.Trim(text, " ")
-	}
-	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spf13/cobra"
 )
@@ -66,6 +67,11 @@ func openLog(state *statedir.Dir) (*audit.Log, error) {
 		return nil, err
 	}
 	return audit.New(f), nil
+}
+
+// logger is openLog for the rules that write in the log themselves.
+func logger(state *statedir.Dir) action.OpenLog {
+	return func() (*audit.Log, error) { return openLog(state) }
 }
 
 // showLog prints what can be read. Of a log that was damaged these are the

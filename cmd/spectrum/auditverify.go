@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -152,12 +151,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if err != nil {
 		return false
 	}
-	root, err := pathsafe.OpenRoot(path)
-	if err != nil {
-		return false
-	}
-	defer root.Close()
-	if st, err := root.Lstat(stagingPrefix + m.Attempt); err != nil || !st.Mode.IsDir() {
+	if !action.HasUnfinished(path, m.Attempt) {
 		return false
 	}
 	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(path), shellQuote(path))

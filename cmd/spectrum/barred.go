@@ -7,13 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
-	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // A barMark is why a root is halted in which a rollback could not be carried out (rollback
@@ -85,104 +80,51 @@ func (a *app) notDone(state *statedir.Dir, in *action.Root, err error) error {
 	return haltedIn(state, in.Real(), err)
 }
 
-// unreadable logs a rollback whose savepoint or snapshot cannot be read, and halts the root of that
-// record. If a fault of the machine hides the root, the log has the ID only. A dry run does
-// neither.
+// unreadable records a rollback whose savepoint or snapshot cannot be read. A dry run records nothing.
 func (a *app) unreadable(state *statedir.Dir, id string, dry bool, why error) {
-	event, at, named := audit.Event{Rollback: audit.Session}, "", false
-	if unread, is := errors.AsType[*action.UnreadError](why); is {
-		at, event.Actions = unread.Err.RunDir, []string{unread.Commit}
-	} else if damage, is := errors.AsType[*snapshot.DamageError](why); is {
-		at = damage.Path
+	if dry {
+		return
 	}
-	for name := range strings.SplitSeq(at, "/") {
-		switch root := state.RootOfKey(name); {
-		case root == "":
-		case isUntaken(state, at):
-			named = true
-			if !dry {
-				event.Action, event.Root, event.Reason = uuid.NewString(), root, why.Error()
-				a.logRefused(state, event)
-			}
-		default:
-			_ = a.notBegun(state, root, dry, event, why)
-			named = true
-		}
-	}
-	if root := rootByLog(state, id); !named && root != "" && machine.IsFault(why) {
-		_ = a.notBegun(state, root, dry, event, why)
+	for _, refusal := range action.RefusalsOf(id, why, state.RootOfKey, logOf(state)) {
+		_ = a.notBegun(state, dry, refusal)
 	}
 }
 
-// rootByLog returns the name of the root that a commit or a snapshot with this ID, or these digits
-// of it, is of by the audit log; "" where that is not known, or there are several.
-func rootByLog(state *statedir.Dir, id string) string {
-	if len(id) < least {
-		return ""
-	}
-	roots := map[string]bool{}
-	_, _ = readLog(state, func(e audit.Entry) error {
-		if e.Root != "" && (id == latest || strings.HasPrefix(e.Action, id) || strings.HasPrefix(e.Snapshot, id)) {
-			roots[audit.RootOf(e.Root)] = true
-		}
-		return nil
-	})
-	for root := range roots {
-		if len(roots) == 1 {
-			return root
-		}
-	}
-	return ""
-}
-
-// endBar ends the halt of a root in which a rollback could not be carried out, where a person runs
-// recover: nothing is unfinished there now. While something of what is kept of it is damaged,
-// that takes a statement.
-func (a *app) endBar(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []statecheck.Flaw) error {
-	mark, is := state.BarOf(name)
+// endBar ends the halt of a root in which a rollback could not be carried out. It asks for the statement
+// if that is needed.
+func (a *app) endBar(ctx context.Context, state *statedir.Dir, checked action.Checked, opts recoverOptions) error {
+	mark, is := state.BarOf(checked.Root())
 	if !is {
 		return nil
 	}
 	bar := &barMark{mark}
-	path, err := state.RootPath(name)
+	path, err := state.RootPath(checked.Root())
 	if err != nil {
 		return err
 	}
-	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: name}}
-	if err := state.Unbarrable(name); err != nil { // before the end is printed or logged
-		bar.Err = err
-		halted.err = &action.BarredError{Root: name, Err: err}
+	halted := &haltedError{root: path, bar: bar, err: &action.BarredError{Root: checked.Root()}}
+	if barred, is := errors.AsType[*action.BarredError](checked.CanEndBar()); is {
+		bar.Err, halted.err = barred.Err, barred
 		return halted
 	}
-	reason := "recover found nothing unfinished and nothing damaged"
-	if len(flaws) > 0 {
-		if !opts.acknowledge {
-			a.tell("spectrum: %s", oneLine(bar.what()))
-			a.tell("spectrum: %s stays halted for preview, commit and prune", shellQuote(path))
-			return nil
-		}
+	said := ""
+	if checked.IsDamaged() {
 		a.tell("spectrum: %s", oneLine(bar.what()))
+	}
+	if checked.IsDamaged() && opts.acknowledge {
 		if err := a.checkAcknowledgement(ctx, opts.statement, halted); err != nil {
 			return err
 		}
-		reason = fmt.Sprintf("%q", halted.statement())
+		said = halted.statement()
 	}
-	log, err := openLog(state)
+	err = checked.EndBar(bar.id(), said, opts.reason)
+	if errors.Is(err, action.ErrUnstated) {
+		a.tell("spectrum: %s stays halted for preview, commit and prune", shellQuote(path))
+		return nil
+	}
 	if err != nil {
-		return err
-	}
-	err = action.EndBar(log, state, action.Bar{Root: name, ID: bar.id()}, withReason(reason, opts.reason))
-	if err = errors.Join(err, log.Close()); err != nil {
 		return err
 	}
 	a.tell("spectrum: the halt is ended: %s", oneLine(bar.what()))
 	return nil
-}
-
-// withReason adds the words of the operator to what is logged.
-func withReason(logged, reason string) string {
-	if reason == "" {
-		return logged
-	}
-	return fmt.Sprintf("%s; %q", logged, reason)
 }

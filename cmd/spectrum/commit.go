@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/preview/report"
+	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
@@ -171,7 +171,7 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		return &againError{a.commandLine(words...), err}
 	}
 	if diverged, is := errors.AsType[*preview.DivergedError](err); is {
-		return refusedHint(err, a.decidesDiverged(record, diverged.Conflicts))
+		return refusedHint(err, a.decidesDiverged(record, len(diverged.Conflicts)))
 	}
 	return err
 }
@@ -179,8 +179,8 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 // maxDecided is how many decisions a printed command has.
 const maxDecided = 5
 
-// decidesDiverged is the next step where these conflicts of a preview are with files that have diverged.
-func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
+// decidesDiverged is the next step where so many conflicts of a preview are with files that have diverged.
+func (a *app) decidesDiverged(record *preview.Record, conflicts int) string {
 	asked := record.Asked()
 	decisions := map[string]statement.Verdict{}
 	for _, c := range record.Pending() {
@@ -191,7 +191,7 @@ func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
 	maps.Copy(decisions, asked.Decisions)
 	asked.Decisions = decisions
 	hint := "to restore all the same: "
-	if len(conflicts) > maxDecided {
+	if conflicts > maxDecided {
 		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)
 	}
 	return hint + a.commandLine(previewWords(record.Origin(), asked)...) + "; with =keep instead of =replace a file stays as it is"
@@ -200,18 +200,16 @@ func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
 // commitRecord verifies and plans again, requires the same preview and the statement, and commits,
 // all under the lock of the restore root.
 func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *preview.Record, opts commitOptions) error {
-	said, err := statement.Parse(unindented(opts.approve))
-	if used := checkUsed(state, record); used != nil { // nothing more can be approved with it
-		return used
+	answer := &action.Answer{
+		Record: record, Text: opts.approve, Used: state, Log: logOf(state),
+		Quarantine: func() (*quarantine.Store, error) { return openQuarantine(state) },
+	}
+	said, err := answer.Statement(ctx)
+	if slip, is := errors.AsType[*action.SlipError](err); is {
+		return a.slipOfForm(record.ID(), slip.Err)
 	}
 	if err != nil {
-		if used, failed := state.Used(record.ID()); used && failed == nil { // by a commit that is unfinished
-			return preview.ErrUsed
-		}
-		if statement.DiffersInForm(unindented(opts.approve)) {
-			return a.slipOfForm(record.ID(), err)
-		}
-		return holdVague(ctx, state, record, opts.approve, err)
+		return err
 	}
 	if err := checkShown(record.Origin().View); err != nil {
 		return err
@@ -228,50 +226,18 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	}
 	defer in.Leave()
 	r, again, err := a.makePreview(ctx, state, c)
-	if errors.Is(err, preview.ErrUnsettled) {
-		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
-	}
-	if errors.Is(err, preview.ErrDecision) {
-		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", preview.ErrStale)
-	}
 	if err != nil {
-		return err
+		return preview.Remade(err)
 	}
 	defer r.Close()
 	if err := checkShown(record.Origin().View); err != nil { // again: to get here may have taken its time
 		return err
 	}
-	approval, err := record.Approve(again, said)
-	if errors.Is(err, preview.ErrUnfit) && again.ClaimsAreUnusable() { // no statement fits it
-		err = cmp.Or(checkQuarantine(ctx, state, again, c), err)
-	}
+	approval, err := answer.Approve(ctx, said, again, c.origin)
 	if err != nil {
-		return err
-	}
-	if err := checkQuarantine(ctx, state, again, c); err != nil {
 		return err
 	}
 	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, again.Recommended(), opts.file})
-}
-
-// holdVague marks the candidate of a preview that was answered with a vague statement.
-func holdVague(ctx context.Context, state *statedir.Dir, record *preview.Record, text string, vague error) error {
-	store, err := openQuarantine(state)
-	if err != nil {
-		return errors.Join(vague, err)
-	}
-	defer store.Close()
-	return action.HoldVague(ctx, store, record, text, vague)
-}
-
-// checkQuarantine rejects a candidate that is held.
-func checkQuarantine(ctx context.Context, state *statedir.Dir, p *preview.Preview, c *candidate) error {
-	store, err := openQuarantine(state)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	return action.CheckQuarantine(ctx, store, c.origin, p)
 }
 
 // decided is an approval, with the candidate and the restore that it is about.

@@ -16,7 +16,7 @@ import (
 )
 
 // latest is the newest commit, savepoint or snapshot.
-const latest = "latest"
+const latest = action.Latest
 
 // findsCommits is the next step for an operator without the ID of a commit.
 const findsCommits = "find the ID with \"spectrum log\", which lists every commit and rollback, or with \"spectrum savepoint list\", which lists the commits in place by their savepoints"

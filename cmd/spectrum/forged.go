@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
-	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
@@ -37,23 +35,4 @@ func (s *snapshotCommand) withoutChanged(ctx context.Context, all []snapshot.Hea
 
 func loggedSnapshots(state *statedir.Dir) (action.Logged, error) {
 	return action.LoggedSnapshots(logOf(state))
-}
-
-// isUntaken reports whether the damage is a manifest of a snapshot that the audit log, which can be
-// read, does not have.
-func isUntaken(state *statedir.Dir, damaged string) bool {
-	known, err := loggedSnapshots(state)
-	return err == nil && known.IsUntaken(damaged)
-}
-
-// logRefused logs that a rollback could not begin.
-func (a *app) logRefused(state *statedir.Dir, event audit.Event) {
-	event.Kind = audit.RollbackRefused
-	log, err := openLog(state)
-	if err == nil {
-		err = errors.Join(log.Append(event), log.Close())
-	}
-	if err != nil {
-		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
-	}
 }

@@ -10,15 +10,12 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
-
-// stagingPrefix and the id of an attempt are the name of its staging directory.
-const stagingPrefix = sys.Prefix + "staging_"
 
 // haltedError is a root in which something cannot be ended without a person, with
 // what is recorded of it.
@@ -96,7 +93,7 @@ func haltedBy(state *statedir.Dir, root string, err error, halts []*staging.Halt
 
 // newestWhole returns the id of the newest snapshot of a root that an emergency rollback may go back
 // to; it is not verified. What cannot be read is none.
-func newestWhole(state *statedir.Dir, root string) (id string) {
+func newestWhole(state *statedir.Dir, root string) string {
 	name, err := nameOfRoot(state, action.RootPath(root), true)
 	if err != nil {
 		return ""
@@ -107,12 +104,10 @@ func newestWhole(state *statedir.Dir, root string) (id string) {
 	}
 	defer store.Close()
 	all, _, _ := store.Survey(name) // as far as it can be read
-	for _, h := range all {
-		if h.ForEmergency() {
-			id = h.ID
-		}
+	if newest := snapshot.NewestForEmergency(all); newest != nil {
+		return newest.ID
 	}
-	return id
+	return ""
 }
 
 // lookUp finds the attempts in the audit log. Entries that cannot be read are skipped; another

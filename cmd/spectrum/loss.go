@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -39,31 +37,22 @@ func (e *lossError) hints() []string {
 	}
 }
 
-// acceptLoss accepts, with --acknowledge and against the statement of a person, what is lost of a
-// root, and returns the flaws that are left.
-func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, name string, opts recoverOptions, flaws []statecheck.Flaw) ([]statecheck.Flaw, error) {
-	path, err := state.RootPath(name)
+// acceptLoss accepts what is lost of a root against the statement of the operator.
+func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, checked action.Checked, opts recoverOptions) error {
+	path, err := state.RootPath(checked.Root())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	loss := &lossError{root: path, lost: statecheck.LostOf(flaws)}
-	if len(loss.lost) == 0 || !opts.acknowledge {
-		return flaws, nil
-	}
+	loss := &lossError{root: path, lost: checked.Lost()}
 	err = a.checkStatement(ctx, opts.statement, loss.statement(), func(why error) error {
 		return &lossError{loss.root, loss.lost, why}
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	log, err := openLog(state)
-	if err != nil {
-		return nil, err
-	}
-	err = action.AcceptLoss(log, name, loss.lost, withReason(loss.statement(), opts.reason))
-	if err = errors.Join(err, log.Close()); err != nil {
-		return nil, err
+	if err := checked.AcceptLoss(loss.statement(), opts.reason); err != nil {
+		return err
 	}
 	a.tell("spectrum: the loss of %s of %s is accepted, which the audit log has from now on", numberOf(len(loss.lost), "record"), shellQuote(path))
-	return a.flawsOf(ctx, state, name)
+	return nil
 }

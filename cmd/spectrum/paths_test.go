@@ -37,7 +37,6 @@ var systemCalls = []string{
 // with what they call and why that is safe. "given" is a path of the command line, of the
 // environment or of a caller of the library, when it is resolved for the first time.
 var pathUses = map[string]string{
-	"cmd/spectrum.auditVerify.unfinished: pathsafe.OpenRoot":    "record: only whether a staging directory exists; a missing one is reported",
 	"cmd/spectrum.app.sealUpper: pathsafe.OpenRoot":             "given: the lower layer, from then on a handle",
 	"cmd/spectrum.readLayerRecord: os.ReadFile":                 "given: the file beside a layer, of the user who names the layer",
 	"cmd/spectrum.running.open: pathsafe.OpenRoot":              "given: the directory to run over, from then on a handle; the overlay has to be of the same, by its identity",
@@ -107,7 +106,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.runKeygen: pathsafe.OpenOwn":                  "given: the directory of the key, from then on a handle",
 	"cmd/spectrum.Runs.openRuns: pathsafe.OpenRoot":             "given: the runs directory, from then on a handle",
 	"cmd/spectrum.freeRunDir: pathsafe.OpenRoot":                "given: the runs directory of a project; only a free name in it follows, which is made exclusively",
-	"restore/action.isQuiet: pathsafe.OpenRoot":                 "record: the restore root of a preview that was used; its content only decides between two rejections",
+	"restore/action.leftoversAt: pathsafe.OpenRoot":             "record: the restore root of a preview that was used, or of a commit; its content only decides between two rejections, or reports",
 	"cmd/spectrum.rootStatus.open: pathsafe.OpenRoot":           "given or record: a restore root; only its content is reported",
 	"cmd/spectrum.savepointCommand.compare: pathsafe.OpenRoot":  "record: the root of a savepoint; only drift is reported",
 	"cmd/spectrum.sealSample: os.CopyFS":                        "through the handle of a box",

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spf13/cobra"
 )
@@ -119,14 +118,7 @@ func (a *app) withQuarantineOf(ctx context.Context, word string, do func(*quaran
 		if err != nil {
 			return err
 		}
-		source, since := "", time.Time{}
-		for _, r := range records {
-			for _, m := range r.Held() {
-				if (here == "" || r.RestoreRoot == here) && (source == "" || m.Since.After(since)) {
-					source, since = r.Source, m.Since
-				}
-			}
-		}
+		source := action.NewestHeld(records, here)
 		if source == "" {
 			return noneHeld(here, slices.ContainsFunc(records, func(r quarantine.Record) bool { return len(r.Held()) > 0 }))
 		}
@@ -153,30 +145,11 @@ func openQuarantine(state *statedir.Dir) (*quarantine.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := quarantine.In(place, func(c quarantine.Change) error { return logQuarantine(state, c) })
+	store, err := quarantine.In(place, action.LogQuarantine(logger(state)))
 	if err != nil {
 		return nil, refusedHint(errors.Join(err, place.Close()), stateHint)
 	}
 	return store, nil
-}
-
-func logQuarantine(state *statedir.Dir, c quarantine.Change) error {
-	log, err := openLog(state)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	event := audit.Event{
-		Kind: audit.Quarantined, Action: uuid.NewString(), Root: c.Candidate.RestoreRoot, Candidate: c.Candidate.Source,
-		Reason: string(c.Mark.Rule) + ": " + c.Mark.Detail,
-	}
-	switch c.Kind {
-	case quarantine.Clears:
-		event.Kind = audit.QuarantineCleared
-	case quarantine.Releases:
-		event.Kind, event.Reason = audit.QuarantineReleased, c.Mark.Released.Reason+" ("+event.Reason+")"
-	}
-	return log.Append(event)
 }
 
 // quarantineRefused turns an unknown candidate, or one that is not held, into a rejection.

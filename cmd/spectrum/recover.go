@@ -118,42 +118,56 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 	}
 	defer state.Close()
 	hadLock := opts.wait == 0 && isLocked(root) // else a command may be at work and end meanwhile
-	ended, err := app.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, Reason: opts.reason})
-	if halts := action.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
-		var released []staging.Outcome
-		released, err = app.acknowledge(ctx, state, root, opts, haltedBy(state, root, err, halts))
-		ended = append(ended, released...)
+	settled, ended, err := app.settle(ctx, state, root, opts)
+	var flaws []statecheck.Flaw
+	if err == nil {
+		flaws, err = app.checkSettled(ctx, state, settled, opts)
 	}
 	if err != nil {
-		if halted, is := errors.AsType[*haltedError](err); is {
-			halted.inRecover = true
-		}
-		app.tellEnded(ended)
-		return err
-	}
-	name, err := state.RootName(action.RootPath(root))
-	if err != nil {
-		return err
-	}
-	flaws, err := app.flawsOf(ctx, state, name)
-	if err != nil {
-		app.tellEnded(ended)
-		return err
-	}
-	app.tellFlaws(flaws)
-	if flaws, err = app.acceptLoss(ctx, state, name, opts, flaws); err != nil {
-		app.tellEnded(ended)
-		return err
-	}
-	if err := app.endBar(ctx, state, name, opts, flaws); err != nil {
 		app.tellEnded(ended)
 		return err
 	}
 	if hadLock && len(ended) == 0 {
 		app.say("spectrum: a command was killed here before it changed anything; its lock was removed")
 	}
-	_, isBarred := state.BarOf(name)
+	_, isBarred := state.BarOf(settled.Root())
 	return app.recovered(root, ended, flaws, isBarred)
+}
+
+// settle ends what is unfinished in the root. With --acknowledge it releases what cannot be undone,
+// against the statement of the operator.
+func (a *app) settle(ctx context.Context, state *statedir.Dir, root string, opts recoverOptions) (action.Settled, []staging.Outcome, error) {
+	settled, ended, err := a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, Reason: opts.reason})
+	if halts := action.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
+		var released []staging.Outcome
+		settled, released, err = a.acknowledge(ctx, state, root, opts, haltedBy(state, root, err, halts))
+		ended = append(ended, released...)
+	}
+	if halted, is := errors.AsType[*haltedError](err); is {
+		halted.inRecover = true
+	}
+	return settled, ended, err
+}
+
+// checkSettled checks the records of a root, and returns the flaws that are left: with --acknowledge the
+// operator accepts what is lost. It ends the halt of a rollback.
+func (a *app) checkSettled(ctx context.Context, state *statedir.Dir, settled action.Settled, opts recoverOptions) ([]statecheck.Flaw, error) {
+	flaws, err := a.flawsOf(ctx, state, settled.Root())
+	if err != nil {
+		return nil, err
+	}
+	a.tellFlaws(flaws)
+	checked := settled.Checked(len(flaws) > 0, statecheck.LostOf(flaws))
+	if opts.acknowledge && len(checked.Lost()) > 0 {
+		if err := a.acceptLoss(ctx, state, checked, opts); err != nil {
+			return nil, err
+		}
+		if flaws, err = a.flawsOf(ctx, state, settled.Root()); err != nil {
+			return nil, err
+		}
+		checked = settled.Checked(len(flaws) > 0, statecheck.LostOf(flaws))
+	}
+	return flaws, a.endBar(ctx, state, checked, opts)
 }
 
 // isLocked reports whether a command has left nothing in a restore root but its lock.
@@ -172,13 +186,17 @@ func isLocked(path string) bool {
 }
 
 // recoverAs enters the root, which ends what was left there, and leaves it.
-func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry action.Entry) ([]staging.Outcome, error) {
+func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry action.Entry) (action.Settled, []staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
 	if errors.Is(err, action.ErrNoRoot) {
-		return ended, noRoot(state, root, err)
+		return action.Settled{}, ended, noRoot(state, root, err)
 	}
-	in.Leave()
-	return ended, err
+	if err != nil {
+		return action.Settled{}, ended, err
+	}
+	defer in.Leave()
+	settled, err := in.Settled(logger(state))
+	return settled, ended, err
 }
 
 // recovered prints the result of each attempt, and what is damaged. A root in which a rollback

@@ -44,17 +44,6 @@ func ownArtifacts(state *statedir.Dir, root *pathsafe.Dir) (map[string][sha256.S
 		return nil, err
 	}
 	defer store.Close()
-	tip, ok, err := store.Tip(name)
-	if err != nil || !ok {
-		return nil, savepointError(err)
-	}
-	files, err := tip.Hashes(action.ResultArtifacts)
-	if err != nil {
-		return nil, savepointError(err)
-	}
-	own := map[string][sha256.Size]byte{}
-	for _, f := range files {
-		own[f.Path.String()] = f.Digest
-	}
-	return own, nil
+	own, err := action.OwnArtifacts(store, name)
+	return own, savepointError(err)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -125,7 +124,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	in, err := app.enterKnown(ctx, state, sp.Root(), action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return app.notBegun(state, sp.Root(), opts.dryRun, audit.Event{Rollback: audit.Session, Actions: []string{sp.Attempt()}}, err)
+		return app.notBegun(state, opts.dryRun, action.Refusal{Root: sp.Root(), Kind: audit.Session, Commits: []string{sp.Attempt()}, Why: err})
 	}
 	defer in.Leave()
 	if id == latest {
@@ -153,21 +152,19 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	})
 }
 
-// notBegun logs a rollback for which the root of a name could not be entered, and why
-// (rollback contract, section 11), and returns why. A dry run logs nothing.
-func (a *app) notBegun(state *statedir.Dir, name string, dry bool, event audit.Event, why error) error {
+// notBegun records a rollback that could not begin outside of an entered root, and returns why. A dry
+// run records nothing.
+func (a *app) notBegun(state *statedir.Dir, dry bool, refusal action.Refusal) error {
 	if dry {
-		return why
+		return refusal.Why
 	}
-	event.Action, event.Root, event.Reason = uuid.NewString(), name, why.Error()
-	a.logRefused(state, event)
-	if action.IsBarring(why) {
-		if err := state.Bar(name, event.Action, string(event.Rollback), event.Reason); err != nil {
-			a.tell("spectrum: %s", oneLine(err.Error()))
-		}
-		a.tellBarred(state, name)
+	for _, err := range refusal.Record(logger(state), state) {
+		a.tell("spectrum: %s", oneLine(err.Error()))
 	}
-	return why
+	if refusal.Halts() {
+		a.tellBarred(state, refusal.Root)
+	}
+	return refusal.Why
 }
 
 // shortest is how many digits of an ID are printed, and least how many are enough to name
@@ -195,7 +192,7 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 		defer store.Close()
 		all, _, _ := store.Survey("") // an unreadable snapshot cannot be restored
 		for _, h := range all {
-			if h.Action == unread.Commit && h.Kind == snapshot.PreAction {
+			if h.IsBefore(unread.Commit) {
 				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
 			}
 		}
@@ -296,7 +293,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 		if unnamed != nil || errors.Is(err, action.ErrNoRoot) && !machine.IsFault(err) && !isGone(state, root, err) { // a path may be misspelled
 			return err
 		}
-		return a.notBegun(state, name, opts.dryRun, audit.Event{Rollback: audit.Emergency}, err)
+		return a.notBegun(state, opts.dryRun, action.Refusal{Root: name, Kind: audit.Emergency, Why: err})
 	}
 	defer in.Leave()
 	bar := a.newBar("checking the snapshots")
@@ -337,7 +334,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
 	for _, h := range slices.Backward(all) {
-		if h.Whole && h.Kind != snapshot.PreAction && h.Unread > 0 {
+		if h.IsPartial() {
 			details["partial"] = h.ID
 			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
 				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
@@ -346,7 +343,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	var ways []string
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
 		newest := found.Standing[len(found.Standing)-1].Attempt()
-		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.Action == newest && h.Kind == snapshot.PreAction }) {
+		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(newest) }) {
 			ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
 		}
 	}

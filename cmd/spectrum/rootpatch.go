@@ -21,6 +21,9 @@ import (
 // maxUnified is the size of the largest file whose lines are compared.
 const maxUnified = 1 << 20
 
+// noRoom is why a patch lacks the lines of a file.
+const noRoom = "the patch of a view is no larger; \"spectrum diff\" has them"
+
 // section is what a patch has of one file, or at its end of all. Comments are lines, each with a #,
 // which programs that apply patches skip.
 type section struct {
@@ -40,15 +43,13 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 	if err != nil {
 		return err
 	}
-	const noRoom = "the patch of a view is no larger; \"spectrum diff\" has them"
 	without := 0
 	for i := range d.files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		h := &d.files[i]
-		s, why := section{class: h.class}, ""
-		var third []string
+		s, why, third := section{class: h.class}, "", []string(nil)
 		switch {
 		case h.Path == restore.ManifestName || h.Path == restore.ReportName:
 			why = "only a commit writes it"
@@ -72,19 +73,16 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 			}
 		}
 		comment := "# " + h.line()
-		if len(s.text) == 0 {
-			without++
-		}
-		switch {
-		case why == oddText:
+		if why == oddText {
 			comment += "; " + why + ":"
-		case why != "":
+		} else if why != "" {
 			comment += "; no lines: " + why
 		}
-		s.comments = append(s.comments, comment)
-		s.comments = append(s.comments, third...)
+		s.comments = append([]string{comment}, third...)
 		if n := hiddenLines(s.text); n > 0 {
 			s.comments = append(s.comments, fmt.Sprintf("# characters that cannot be seen are in %s below", numberOf(n, "line")))
+		} else if len(s.text) == 0 {
+			without++
 		}
 		if err := yield(s); err != nil {
 			return err

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/restore/action"
-	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spf13/cobra"
 )
@@ -102,48 +98,29 @@ func (s *snapshotCommand) prune(ctx context.Context, opts pruneOptions) (err err
 			return err
 		}
 	}
-	log, err := openLog(s.state)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	opts.policy.Now, opts.policy.Host = time.Now(), s.knownHost(s.state)
-	opts.policy.Goes = func(h snapshot.Header) error {
-		return log.Append(audit.Event{Kind: audit.SnapshotPruned, Action: uuid.NewString(), Root: h.Root, Snapshot: h.ID, Reason: opts.reason})
+	pruning := &action.Pruning{
+		Snapshots: s.store, Savepoints: func() (*savepoint.Store, error) { return statecheck.Savepoints(s.state) },
+		Log: logger(s.state), State: s.state, WithEdits: opts.edits, Reason: opts.reason,
 	}
 	if opts.asks {
-		if err := s.confirmPrune(ctx, opts); err != nil {
+		if err := s.confirmPrune(ctx, pruning, opts.policy); err != nil {
 			return err
 		}
 	}
-	pruned, err := s.pruneBy(ctx, opts.policy, opts.edits)
+	pruned, err := pruning.Prune(ctx, opts.policy)
 	if err != nil {
-		return pruneInterrupted(err, pruned, opts.policy.DryRun)
+		return pruneInterrupted(savepointError(err), pruned, opts.policy.DryRun)
 	}
 	return s.pruned(pruned, opts.policy.DryRun)
 }
 
-func (s *snapshotCommand) pruneBy(ctx context.Context, policy snapshot.Policy, edits bool) (snapshot.Pruned, error) {
-	retention := sync.OnceValues(func() (*action.Retention, error) { return s.retention(edits) }) // until no snapshot is being taken
-	pruned, err := s.store.Prune(ctx, policy, func(h snapshot.Header) string {
-		keep, err := retention()
-		if err != nil {
-			return "cannot determine what refers to it"
-		}
-		return keep.Of(h)
-	})
-	if _, unknown := retention(); err == nil {
-		err = unknown
-	}
-	return pruned, err
-}
-
 // confirmPrune lists the snapshots of several restore roots that would be removed, and asks.
-func (s *snapshotCommand) confirmPrune(ctx context.Context, opts pruneOptions) error {
-	opts.policy.DryRun = true
-	would, err := s.pruneBy(ctx, opts.policy, opts.edits)
+func (s *snapshotCommand) confirmPrune(ctx context.Context, pruning *action.Pruning, policy snapshot.Policy) error {
+	policy.DryRun = true
+	would, err := pruning.Prune(ctx, policy)
 	if err != nil {
-		return pruneInterrupted(err, would, true)
+		return pruneInterrupted(savepointError(err), would, true)
 	}
 	roots := map[string]bool{}
 	for _, h := range would.Gone {
@@ -177,42 +154,6 @@ func (s *snapshotCommand) notHalted(name string) error {
 	}
 	defer log.Close()
 	return haltedIn(s.state, path, action.FindHalt(action.Kin{Name: name, Path: path}, knownRoots(s.state), s.state, s.state, log))
-}
-
-// retention returns why snapshots must stay. Edits that a rollback removed are a reason, unless they
-// may go.
-func (s *snapshotCommand) retention(edits bool) (*action.Retention, error) {
-	store, err := statecheck.Savepoints(s.state)
-	if err != nil {
-		return nil, err
-	}
-	defer store.Close()
-	log, err := openLog(s.state)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	var said audit.Attempts
-	var rolledBack []string
-	head, err := log.Read(func(e audit.Entry) error {
-		said.See(&e)
-		if e.Kind == audit.RolledBack && !edits {
-			rolledBack = append(rolledBack, e.Action)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	marked, err := s.state.Halts()
-	if err != nil {
-		return nil, err
-	}
-	keep, err := action.RetentionOf(store, s.store, action.Records{
-		Open: slices.Collect(maps.Keys(head.Open)), Halted: append(marked, said.Halted...), Roots: said.Roots, Path: s.state.RootPath, Bars: s.state,
-		RolledBack: rolledBack,
-	})
-	return keep, savepointError(err)
 }
 
 // pruned prints which snapshots were removed, and why the others stayed.

@@ -115,7 +115,7 @@ func (s *snapshotCommand) restore(ctx context.Context, args []string, opts snaps
 	s.say("%s snapshot %s of %s", verb, identified(target.Header()), of)
 	in, err := s.enterKnown(ctx, s.state, target.Header().Root, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun})
 	if err != nil {
-		return s.notBegun(s.state, target.Header().Root, opts.dryRun, audit.Event{Rollback: audit.Session}, err)
+		return s.notBegun(s.state, opts.dryRun, action.Refusal{Root: target.Header().Root, Kind: audit.Session, Why: err})
 	}
 	defer in.Leave()
 	return s.notDone(s.state, in, s.restoreSnapshot(ctx, in, restoreRequest{

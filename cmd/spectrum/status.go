@@ -260,11 +260,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	for _, d := range damaged {
 		st.knows(d)
 	}
-	for _, h := range all {
-		if h.ForEmergency() {
-			st.whole = &h
-		}
-	}
+	st.whole = snapshot.NewestForEmergency(all)
 	return len(all)+len(damaged) > 0
 }
 

@@ -7,19 +7,8 @@ import (
 
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
-
-// checkUsed rejects a preview that was used; see [action.CheckUsed].
-func checkUsed(state *statedir.Dir, record *preview.Record) error {
-	used, err := state.Used(record.ID())
-	if err != nil || !used {
-		return err
-	}
-	all, _ := actionsOf(state, "") // of a damaged log, the entries before the damage
-	return action.CheckUsed(record, all)
-}
 
 // loadRecord reads a preview that was kept, by its id or the beginning of it.
 func loadRecord(state *statedir.Dir, id string) (*preview.Record, error) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/google/uuid"
-	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/staging"
 )
@@ -20,6 +18,8 @@ type Bars interface {
 	// Barred counts as true where it cannot be looked up, which the error is about.
 	Barred(root string) (bool, error)
 	Unbar(root string) error
+	// Unbarrable returns an error if Unbar would fail: then the root stays halted.
+	Unbarrable(root string) error
 }
 
 // A BarredError reports a restore root in which a rollback could not begin, or has failed. It
@@ -39,31 +39,6 @@ func (e *BarredError) Error() string {
 
 // Unwrap returns why it is not known.
 func (e *BarredError) Unwrap() error { return e.Err }
-
-// A Bar is the halt of a root in which a rollback could not be carried out.
-type Bar struct {
-	Root string // as [Root.Path]
-	ID   string // of the rollback in the audit log; "" where that is not known
-}
-
-// EndBar logs that a person has ended a bar, then ends it. Of one whose ID is not known the log has the
-// last rollback that could not begin in that root.
-func EndBar(log *audit.Log, bars Bars, bar Bar, reason string) error {
-	event := audit.Event{Kind: audit.Released, Action: bar.ID, Root: bar.Root, Reason: reason}
-	if bar.ID == "" {
-		event.Action = uuid.NewString()
-		_, _ = log.Read(func(e audit.Entry) error {
-			if e.Kind == audit.RollbackRefused && audit.RootOf(e.Root) == bar.Root {
-				event.Action = e.Action
-			}
-			return nil
-		})
-	}
-	if err := log.Append(event); err != nil {
-		return err
-	}
-	return bars.Unbar(bar.Root)
-}
 
 // barred returns a [*BarredError] if the root is halted for commits, and a [*KinError] if
 // another halted root shares directories with it.
@@ -143,14 +118,6 @@ func IsBarring(err error) bool {
 		}
 	}
 	return err != nil
-}
-
-// bar halts the root for the error of a rollback, if that does.
-func (r *Root) bar(id string, kind audit.Rollback, err error) error {
-	if r.entry.Bars == nil || !IsBarring(err) {
-		return nil
-	}
-	return r.entry.Bars.Bar(r.history.root, id, string(kind), err.Error())
 }
 
 // unbar ends the halt of a root that was taken back. That is recorded by now, so a halt that stays

@@ -61,6 +61,16 @@
 // timer has taken, and that verifies. Snapshots taken before an action do not count, so a second
 // emergency goes back to the same one. [Restore] does the rest.
 //
+// If attempts that cannot be undone halt the root, an [EmergencyRelease] releases them first, since
+// the whole root goes back; the root stays halted for other commands until that has succeeded.
+//
+// # Halts
+//
+// A valid rollback that cannot begin, or fails, halts its root for other commands (bar.go): an entered
+// root records that itself ([Root.Refused]), and a [Refusal] does it for a root that could not be
+// entered. A rollback that succeeds ends the halt, and so does an operator: [Settled] has the order of
+// the last steps of a recovery.
+//
 // # Damage
 //
 // A rollback needs its snapshot, and the undo of a commit its savepoint. Other damaged or foreign

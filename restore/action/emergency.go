@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
+	"github.com/spectrumfs/spectrum/staging"
 )
 
 // ErrNoWayBack reports that a root has no snapshot for an emergency rollback.
@@ -15,6 +18,46 @@ var ErrNoWayBack = errors.New("no whole snapshot of it, taken by a user or a tim
 // ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken, but for those
 // that lack what could not be read.
 var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
+
+// ReleasedForEmergency is the statement in the audit log for attempts that an [EmergencyRelease] releases.
+const ReleasedForEmergency = "rollback --emergency"
+
+// An EmergencyRelease is the release of attempts that halt a root and cannot be undone, for an
+// emergency rollback: the whole root goes back to a snapshot, so nothing of such an attempt is needed.
+type EmergencyRelease struct {
+	Root     string // as [Root.Path]
+	Host     string // as for [Emergency]
+	Attempts []*staging.HaltError
+	Why      error // the halt
+}
+
+// IsPossible reports whether there is a snapshot that the rollback can restore; without one nothing is
+// released.
+func (e *EmergencyRelease) IsPossible(ctx context.Context, store *snapshot.Store) (bool, error) {
+	to, err := store.Target(ctx, e.Root, e.Host)
+	return to.Snapshot != nil, err
+}
+
+// Entry returns the entry into the root that releases these attempts, and no others. Before, it halts
+// the root for other commands until the rollback has succeeded. A dry run halts and releases nothing.
+func (e *EmergencyRelease) Entry(bars Bars, entry Entry) (Entry, error) {
+	entry.Mode = staging.Acknowledged
+	if entry.DryRun {
+		entry.Releases = true
+		return entry, nil
+	}
+	why := fmt.Sprintf("the root was halted when it began: %v", e.Why)
+	if err := bars.Bar(e.Root, uuid.NewString(), string(audit.Emergency), why); err != nil && bars.Unbarrable(e.Root) == nil {
+		return Entry{}, err // otherwise the obstacle halts the root too
+	}
+	entry.Acknowledge = func(attempt string, left error) (string, error) {
+		if !slices.ContainsFunc(e.Attempts, func(h *staging.HaltError) bool { return h.Attempt == attempt }) {
+			return "", left
+		}
+		return ReleasedForEmergency, nil
+	}
+	return entry, nil
+}
 
 // Emergency returns the target of an emergency rollback of an entered root: the newest
 // snapshot of the whole root that a person or a timer has taken, and that verifies, see

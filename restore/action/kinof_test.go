@@ -18,6 +18,7 @@ type barsOf map[string]bool
 func (b barsOf) Bar(string, string, string, string) error { return nil }
 func (b barsOf) Barred(name string) (bool, error)         { return b[name], nil }
 func (b barsOf) Unbar(string) error                       { return nil }
+func (b barsOf) Unbarrable(string) error                  { return nil }
 
 // haltsOf are marks of attempts.
 type haltsOf map[string]bool

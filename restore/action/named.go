@@ -15,6 +15,12 @@ import (
 // and returns where the log stands.
 type ReadLog func(visit func(audit.Entry) error) (audit.Head, error)
 
+// OpenLog opens the audit log, which is closed after its use.
+type OpenLog func() (*audit.Log, error)
+
+// Latest names the newest commit of a root, in place of its ID.
+const Latest = "latest"
+
 // Naming is what an ID, or "latest", names among the commits.
 type Naming int
 
@@ -210,14 +216,12 @@ func TakenBefore(commit string, read ReadLog) map[string]bool {
 func SnapshotsFor(commit string, all []snapshot.Header, read ReadLog) (before string, hasWhole bool) {
 	earlier := TakenBefore(commit, read)
 	for _, h := range all {
-		if h.Action == commit && h.Kind == snapshot.PreAction {
+		if h.IsBefore(commit) {
 			before = h.ID
 		}
-		if h.ForEmergency() { // the newest counts
-			hasWhole = earlier == nil || earlier[h.ID]
-		}
 	}
-	return before, hasWhole
+	newest := snapshot.NewestForEmergency(all)
+	return before, newest != nil && (earlier == nil || earlier[newest.ID])
 }
 
 // SnapshotOf finds, among all snapshots, the one from before the action that an ID names, or the first
@@ -246,7 +250,7 @@ func SnapshotOf(id string, all []snapshot.Header, read ReadLog) (before, of stri
 // NewestWhole returns the newest snapshot of a whole root among these that verifies; nil for none.
 func NewestWhole(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
 	for _, h := range slices.Backward(all) {
-		if !h.Whole || h.Unread > 0 || !among[h.ID] {
+		if !h.IsComplete() || !among[h.ID] {
 			continue
 		}
 		found, err := store.Find(h.ID)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/google/uuid"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 )
@@ -45,6 +48,19 @@ func CheckQuarantine(ctx context.Context, store *quarantine.Store, o preview.Ori
 	return err
 }
 
+// CheckRecorded returns a [*quarantine.HeldError] for a candidate that is held by its record, before it is
+// looked at again.
+func CheckRecorded(ctx context.Context, store *quarantine.Store, source string) error {
+	known, err := store.Show(ctx, source)
+	if errors.Is(err, quarantine.ErrUnknown) {
+		return nil
+	}
+	if held := known.Held(); err == nil && len(held) > 0 {
+		err = &quarantine.HeldError{Source: source, Marks: held}
+	}
+	return err
+}
+
 // heldRuns is what holds the runs of a chain: a vague answer for one of them is not an answer
 // for it in a chain either.
 func heldRuns(ctx context.Context, store *quarantine.Store, o preview.Origin, p *preview.Preview) ([]quarantine.Mark, error) {
@@ -60,6 +76,42 @@ func heldRuns(ctx context.Context, store *quarantine.Store, o preview.Origin, p 
 		marks = append(marks, held...)
 	}
 	return marks, nil
+}
+
+// LogQuarantine returns the log of a quarantine: each change is in the audit log before it is made.
+func LogQuarantine(open OpenLog) quarantine.Log {
+	return func(c quarantine.Change) error {
+		log, err := open()
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		event := audit.Event{
+			Kind: audit.Quarantined, Action: uuid.NewString(), Root: c.Candidate.RestoreRoot, Candidate: c.Candidate.Source,
+			Reason: string(c.Mark.Rule) + ": " + c.Mark.Detail,
+		}
+		switch c.Kind {
+		case quarantine.Clears:
+			event.Kind = audit.QuarantineCleared
+		case quarantine.Releases:
+			event.Kind, event.Reason = audit.QuarantineReleased, c.Mark.Released.Reason+" ("+event.Reason+")"
+		}
+		return log.Append(event)
+	}
+}
+
+// NewestHeld returns the source of the candidate that is held, and was quarantined last, of those for a
+// restore root, "" for all; "" if there is none.
+func NewestHeld(records []quarantine.Record, root string) (source string) {
+	var since time.Time
+	for _, r := range records {
+		for _, m := range r.Held() {
+			if (root == "" || r.RestoreRoot == root) && (source == "" || m.Since.After(since)) {
+				source, since = r.Source, m.Since
+			}
+		}
+	}
+	return source
 }
 
 // A VagueError is a statement that approves nothing, for which the candidate is held now.

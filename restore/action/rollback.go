@@ -314,7 +314,7 @@ func (r *Root) refused(kind audit.Rollback, affected []string, whole bool, why e
 	}
 	var e *staging.Error
 	var unfinished *UnfinishedError
-	id, errs := "", []error{why}
+	refusal, id, errs := Refusal{Root: r.history.root, Kind: kind, Commits: affected, Why: why}, "", []error{why}
 	switch {
 	case errors.As(why, &e) && e.Attempt != "":
 		id = e.Attempt
@@ -322,12 +322,10 @@ func (r *Root) refused(kind audit.Rollback, affected []string, whole bool, why e
 		id = unfinished.Of.Attempt
 	default:
 		id = uuid.NewString()
-		errs = append(errs, r.history.append(audit.Event{
-			Kind: audit.RollbackRefused, Action: id, Rollback: kind, Actions: affected, Reason: why.Error(),
-		}))
+		errs = append(errs, r.history.append(refusal.event(id)))
 	}
 	if whole {
-		errs = append(errs, r.bar(id, kind, why))
+		errs = append(errs, refusal.halt(id, r.entry.Bars))
 	}
 	if errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil }); len(errs) == 1 {
 		return why

@@ -172,7 +172,7 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 		"preview_id":            outcome.PreviewID,
 		"restored_candidate_id": outcome.RestoredID,
 		BundleRoots:             a.BundleRoots(),
-		ResultArtifacts:         artifactsOf(a),
+		resultArtifacts:         artifactsOf(a),
 		SourceID:                outcome.SourceID,
 		Signers:                 signersOf(a),
 	})
@@ -206,9 +206,27 @@ func signersOf(a *preview.Approved) []string {
 // log before the commit, see [audit.Log.Mark]. Savepoints of older versions have none.
 const LogMark = "audit_log"
 
-// ResultArtifacts is the member of a savepoint's constraints that has the hashes of
+// resultArtifacts is the member of a savepoint's constraints that has the hashes of
 // the result artifacts.
-const ResultArtifacts = "result_artifacts"
+const resultArtifacts = "result_artifacts"
+
+// OwnArtifacts returns the digests of the result artifacts that the commit of the active savepoint of a
+// root made, by their paths: the next commit replaces them.
+func OwnArtifacts(savepoints *savepoint.Store, root string) (map[string][sha256.Size]byte, error) {
+	active, ok, err := savepoints.Tip(root)
+	if err != nil || !ok {
+		return nil, err
+	}
+	files, err := active.Hashes(resultArtifacts)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string][sha256.Size]byte{}
+	for _, f := range files {
+		own[f.Path.String()] = f.Digest
+	}
+	return own, nil
+}
 
 // artifactsOf are the hashes of the result artifacts, by path beneath the restore
 // root.

@@ -2,6 +2,7 @@ package action_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"os"
 	"path/filepath"
@@ -251,5 +252,37 @@ func TestSavepointOfALink(t *testing.T) {
 	f.check(s, 1)
 	if action.RootPath(link) != action.RootPath(s.root+"/.") || action.RootPath("/no/./where/") != "/no/where" {
 		t.Errorf("%q, %q", action.RootPath(link), action.RootPath("/no/./where/"))
+	}
+}
+
+// TestOwnArtifacts: the result artifacts of the active savepoint are those that its commit made, and none
+// after its rollback.
+func TestOwnArtifacts(t *testing.T) {
+	w := newFixture(t)
+	own := func() map[string][sha256.Size]byte {
+		t.Helper()
+		found, err := action.OwnArtifacts(w.savepoints(), w.root)
+		must(t, err)
+		return found
+	}
+	if found := own(); len(found) > 0 {
+		t.Errorf("without a commit: %v", found)
+	}
+	commit := w.mustCommit(map[string]string{"a": "one"})
+	found := own()
+	for _, name := range []string{restore.ManifestName, restore.ReportName} {
+		content, err := os.ReadFile(w.at(name))
+		must(t, err)
+		if found[name] != sha256.Sum256(content) {
+			t.Errorf("%s is not as it was made", name)
+		}
+	}
+	if len(found) != 2 {
+		t.Errorf("%d artifacts", len(found))
+	}
+	_, err := w.undo(commit, false)
+	must(t, err)
+	if found := own(); len(found) > 0 {
+		t.Errorf("after the rollback: %v", found)
 	}
 }

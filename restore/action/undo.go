@@ -266,7 +266,7 @@ func (p *undoPlan) addCommit(store *snapshot.Store, sp savepoint.Savepoint) erro
 
 // createdBy are the files that a commit has created.
 func createdBy(sp savepoint.Savepoint) ([]verify.Entry, error) {
-	artifacts, err := sp.Hashes(ResultArtifacts)
+	artifacts, err := sp.Hashes(resultArtifacts)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func beforeCommit(store *snapshot.Store, root, attempt string) (*snapshot.Snapsh
 		return nil, err
 	}
 	for _, h := range all {
-		if h.Action == attempt && h.Kind == snapshot.PreAction {
+		if h.IsBefore(attempt) {
 			return store.Find(h.ID)
 		}
 	}

@@ -62,6 +62,18 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 	return again.approval(s)
 }
 
+// Remade returns the error of making a recorded preview again: it is [ErrStale] if the restore root
+// changed meanwhile, or a conflict that was decided on is gone.
+func Remade(err error) error {
+	switch {
+	case errors.Is(err, ErrUnsettled):
+		return fmt.Errorf("%w: %s", ErrStale, err.Error())
+	case errors.Is(err, ErrDecision):
+		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", ErrStale)
+	}
+	return err
+}
+
 // Holds returns [ErrStale] unless the recorded preview is the same as again, which was made just
 // now: only then can it be approved.
 func (r *Record) Holds(again *Preview) error {

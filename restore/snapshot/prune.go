@@ -139,14 +139,14 @@ func (p *pruning) decide(ctx context.Context, at chainDir) error {
 // reasons returns why each snapshot of a root stays; "" for one that goes.
 func (p *pruning) reasons(headers []Header) []string {
 	ranks, reasons := map[[3]bool]int{}, make([]string, len(headers))
-	whole := slices.ContainsFunc(headers, func(h Header) bool { return h.ForEmergency() })
+	hasTarget := NewestForEmergency(headers) != nil
 	for i, h := range slices.Backward(headers) {
 		group := [3]bool{h.Whole, h.Unread == 0, h.Kind != PreAction}
 		ranks[group]++
 		switch {
 		case i == len(headers)-1:
 			reasons[i] = "the newest of its root"
-		case ranks[group] == 1 && h.Whole && h.Kind != PreAction && !h.ForEmergency() && !whole:
+		case ranks[group] == 1 && h.IsPartial() && !hasTarget:
 			reasons[i] = "the newest of the whole root, of which none could be read entirely"
 		case ranks[group] == 1 && p.policy.KeepLast > 0:
 			reasons[i] = "the newest of its kind"

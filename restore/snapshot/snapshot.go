@@ -57,7 +57,28 @@ type Header struct {
 // ForEmergency reports whether an emergency rollback may go back to the snapshot: it is of
 // the whole root, all of which could be read, and was taken by a person or a timer. What is
 // kept before an action is a state that an operator wanted to leave.
-func (h *Header) ForEmergency() bool { return h.Whole && h.Unread == 0 && h.Kind != PreAction }
+func (h *Header) ForEmergency() bool { return h.IsComplete() && h.Kind != PreAction }
+
+// IsPartial reports whether an emergency rollback skips the snapshot only because some of the root
+// could not be read.
+func (h *Header) IsPartial() bool { return h.Whole && !h.IsComplete() && h.Kind != PreAction }
+
+// IsComplete reports whether the snapshot is of the whole root, all of which could be read.
+func (h *Header) IsComplete() bool { return h.Whole && h.Unread == 0 }
+
+// IsBefore reports whether the snapshot was taken before an action.
+func (h *Header) IsBefore(action string) bool { return h.Kind == PreAction && h.Action == action }
+
+// NewestForEmergency returns the newest of the snapshots of a root, the oldest first, that an emergency
+// rollback may go back to; nil for none. It verifies none, see [Store.Target].
+func NewestForEmergency(all []Header) *Header {
+	for _, h := range slices.Backward(all) {
+		if h.ForEmergency() {
+			return &h
+		}
+	}
+	return nil
+}
 
 // Snapshot is one that was read from a store, and hashes to its ID; or one that was just
 // taken.

@@ -62,7 +62,7 @@ func (s *Store) target(ctx context.Context, at chainDir, headers []Header, host 
 	var foreign *Snapshot // the newest that another has signed
 	for _, h := range slices.Backward(headers) {
 		if !h.ForEmergency() {
-			if h.Whole && h.Kind != PreAction {
+			if h.IsPartial() {
 				to.Passed = append(to.Passed, Passed{Header: h, Partial: true})
 			}
 			continue

@@ -105,3 +105,12 @@ func fixCase(text string) string {
 	}
 	return string(lower)
 }
+
+// Unindented is a statement without what pasting adds to it: white space before and after
+// it, and line breaks with indentation in it.
+func Unindented(text string) string {
+	if !strings.ContainsAny(text, "\n\r\t") {
+		return strings.Trim(text, " ")
+	}
+	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\r\n", c) }), " ")
+}
