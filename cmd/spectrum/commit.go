@@ -303,7 +303,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
 	if err := a.carryOut(ctx, in, approved, d.reason); err != nil {
-		return failedIn(state, in.Real(), blockedHint(err, d))
+		return failedIn(state, in.Real(), blocked(err, d))
 	}
 	kinds := kindsOf(r)
 	a.say("restored %s, %s, under %q%s", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name(), kinds.text())
@@ -338,18 +338,13 @@ func reportFile(in *action.Root) string {
 	return ", " + shellQuote(sp.ReportPath())
 }
 
-// blockedHint adds to the failure of a restore that replaces and removes what helps against a target
-// that it cannot take away: to approve the rest.
-func blockedHint(err error, d decided) error {
-	failure, is := errors.AsType[*restore.Failure](err)
-	if !is || failure.Code != restore.TargetPathExists || !d.restore.Replaces() || d.restore.Blocked() == nil {
+// blocked is the failure of a restore that cannot take a target away, with the statement that approves the
+// rest.
+func blocked(err error, d decided) error {
+	if err == nil || !d.restore.Replaces() || d.restore.Blocked() == nil {
 		return err
 	}
-	hint := "what is named can be neither replaced nor removed: move it away, then preview again"
-	if rest := d.safest; rest != "" {
-		hint += fmt.Sprintf("; or preview again and approve the rest: %q", rest)
-	}
-	return refusedHint(err, hint)
+	return hinted(err, blockedHint(err, d.safest))
 }
 
 // phaseWords are the texts for the phases of a commit.

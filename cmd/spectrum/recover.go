@@ -174,11 +174,11 @@ func isLocked(path string) bool {
 // recoverAs enters the root, which ends what was left there, and leaves it.
 func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry action.Entry) ([]staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
-	if errors.Is(err, action.ErrNoRoot) {
-		return ended, noRoot(state, root, err)
+	if err != nil {
+		return ended, hinted(err, rootName{state, root, false}.hint(err))
 	}
 	in.Leave()
-	return ended, err
+	return ended, nil
 }
 
 // recovered prints the result of each attempt, and what is damaged. A root in which a rollback

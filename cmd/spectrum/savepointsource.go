@@ -10,7 +10,6 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -60,13 +59,8 @@ func isOfItself(state *statedir.Dir, sp savepoint.Savepoint, opts previewOptions
 
 // savepointHint adds the next step to the rejection of a savepoint.
 func (c *candidate) savepointHint(err error) error {
-	var failed *restore.Failure
-	if errors.As(err, &failed) && strings.HasPrefix(string(failed.Code), "RESTORE_TARGET_") {
-		return err // it is about the restore root
-	}
 	if id := c.origin.Savepoint; id != "" {
-		return refusedHint(err, fmt.Sprintf("the files of a savepoint are those in its restore root: \"spectrum savepoint verify %s\" names those that have changed since; \"spectrum snapshot list %s\" lists what keeps earlier contents",
-			id[:shortest], shellQuote(c.origin.ProjectRoot)))
+		return hinted(err, savepointSourceHint(err, id, c.origin.ProjectRoot))
 	}
 	return err
 }
