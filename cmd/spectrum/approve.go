@@ -71,11 +71,10 @@ func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *previe
 		return shown, err
 	}
 	made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate)
-	if errors.Is(err, preview.ErrUnsettled) || errors.Is(err, preview.ErrDecision) {
-		err = fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
-	}
 	if err == nil {
 		err = record.Holds(made.preview)
+	} else {
+		err = notMadeAgain(err)
 	}
 	if err != nil {
 		return shown, err

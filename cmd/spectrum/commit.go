@@ -170,17 +170,14 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		}
 		return &againError{a.commandLine(words...), err}
 	}
-	if diverged, is := errors.AsType[*preview.DivergedError](err); is {
-		return refusedHint(err, a.decidesDiverged(record, diverged.Conflicts))
-	}
-	return err
+	return hinted(err, divergedHint(err, func() string { return a.decidesDiverged(record) }))
 }
 
 // maxDecided is how many decisions a printed command has.
 const maxDecided = 5
 
-// decidesDiverged is the next step where these conflicts of a preview are with files that have diverged.
-func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
+// decidesDiverged is the command that previews again, and decides on conflicts with files that have diverged.
+func (a *app) decidesDiverged(record *preview.Record) string {
 	asked := record.Asked()
 	decisions := map[string]statement.Verdict{}
 	for _, c := range record.Pending() {
@@ -190,11 +187,7 @@ func (a *app) decidesDiverged(record *preview.Record, conflicts []int) string {
 	}
 	maps.Copy(decisions, asked.Decisions)
 	asked.Decisions = decisions
-	hint := "to restore all the same: "
-	if len(conflicts) > maxDecided {
-		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)
-	}
-	return hint + a.commandLine(previewWords(record.Origin(), asked)...) + "; with =keep instead of =replace a file stays as it is"
+	return a.commandLine(previewWords(record.Origin(), asked)...)
 }
 
 // commitRecord verifies and plans again, requires the same preview and the statement, and commits,
@@ -228,14 +221,8 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	}
 	defer in.Leave()
 	r, again, err := a.makePreview(ctx, state, c)
-	if errors.Is(err, preview.ErrUnsettled) {
-		return fmt.Errorf("%w: %s", preview.ErrStale, err.Error())
-	}
-	if errors.Is(err, preview.ErrDecision) {
-		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", preview.ErrStale)
-	}
 	if err != nil {
-		return err
+		return notMadeAgain(err)
 	}
 	defer r.Close()
 	if err := checkShown(record.Origin().View); err != nil { // again: to get here may have taken its time

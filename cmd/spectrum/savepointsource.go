@@ -65,16 +65,6 @@ func (c *candidate) savepointHint(err error) error {
 	return err
 }
 
-// unpinnedHint names the validator to pin if a savepoint is rejected because of the signer of its
-// files.
-func (c *candidate) unpinnedHint(err error) error {
-	if c.unpinned.ValidatorID == "" {
-		return err
-	}
-	return refusedHint(err, fmt.Sprintf("this host has signed the savepoint, and validator %[1]s what it is of (run %[2]q), which is not pinned: if you trust that one, run \"spectrum trust add %[1]s\", then this again",
-		c.unpinned.ValidatorID, c.unpinned.RunID))
-}
-
 // trustIn returns the trust policy for a candidate. For a savepoint of this host it includes the
 // host's own key, unless a validator of the restored files is rejected.
 func (c *candidate) trustIn(state *statedir.Dir) (trust.Policy, error) {

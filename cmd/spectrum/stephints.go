@@ -20,6 +20,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/existing"
+	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/trust"
@@ -233,6 +234,28 @@ func savepointSourceHint(err error, id, root string) string {
 		id[:shortest], shellQuote(root))
 }
 
+// unpinnedHint is for a savepoint that is rejected for the signer of its files.
+func unpinnedHint(by preview.Signed) string {
+	if by.ValidatorID == "" {
+		return ""
+	}
+	return fmt.Sprintf("this host has signed the savepoint, and validator %[1]s what it is of (run %[2]q), which is not pinned: if you trust that one, run \"spectrum trust add %[1]s\", then this again", by.ValidatorID, by.RunID)
+}
+
+// divergedHint is for an approval of a preview with conflicts with files that have diverged. Again returns
+// the command that decides the first of them.
+func divergedHint(err error, again func() string) string {
+	diverged, is := errors.AsType[*preview.DivergedError](err)
+	if !is {
+		return ""
+	}
+	hint := "to restore all the same: "
+	if len(diverged.Conflicts) > maxDecided {
+		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)
+	}
+	return hint + again() + "; with =keep instead of =replace a file stays as it is"
+}
+
 // blockedHint is for the failure of a restore that replaces and removes and cannot take a target away. The
 // rest is the statement that approves all else; "" for none.
 func blockedHint(err error, rest string) string {
@@ -259,7 +282,9 @@ func readHint(err error, hint string) string {
 // mountpointHint is for a directory on which no view can be mounted.
 func mountpointHint(err error, path string) string {
 	switch {
-	case errors.Is(err, fusemount.ErrDeadMount), errors.Is(err, fusemount.ErrAlreadyMounted):
+	case errors.Is(err, fusemount.ErrDeadMount):
+		return deadViewHint
+	case errors.Is(err, fusemount.ErrAlreadyMounted):
 		return "\"spectrum umount MOUNTPOINT\" ends a view"
 	case errors.Is(err, fs.ErrNotExist):
 		return "mkdir -p " + shellQuote(path)
@@ -270,10 +295,13 @@ func mountpointHint(err error, path string) string {
 // viewHint is for a directory that was named as a view, and is none that can be used.
 func viewHint(err error) string {
 	if errors.Is(err, fusemount.ErrDeadMount) {
-		return "\"spectrum umount MOUNTPOINT\" clears it; then mount again"
+		return deadViewHint
 	}
 	return "name the directory that \"spectrum mount\" has mounted on"
 }
+
+// deadViewHint is for a view whose server has died.
+const deadViewHint = "\"spectrum umount MOUNTPOINT\" clears it; then mount again"
 
 // unmountHint is for a view that cannot be unmounted. If isHere, the working directory, which is that of
 // the shell too, is in it.
