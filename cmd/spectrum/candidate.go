@@ -142,7 +142,7 @@ func namesRunOrRoot(cmd *cobra.Command, dir string) string {
 // notServed is an error for a path that leads into a file system of another user.
 func notServed(what, path string) error {
 	if _, err := pathsafe.WayFrom(path); errors.Is(err, served.ErrForeign) {
-		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "copy the files elsewhere, and use the copy")
+		return fmt.Errorf("%s %q: %w", what, path, err)
 	}
 	return nil
 }

@@ -114,10 +114,10 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, args []string) 
 		}
 		return app.askApproval(cmd, state, opts, runDirs)
 	})
-	if failure, is := errors.AsType[*restore.Failure](err); is && failure.Code == restore.TargetMissing && len(runDirs) == 1 {
-		return app.withRootHint(err, runDirs[0])
+	if len(runDirs) != 1 {
+		return err
 	}
-	return err
+	return hinted(err, noTargetHint(err, func() (over, command string) { return app.sealedOver(runDirs[0]) }))
 }
 
 // commitAsked commits the approved preview. Ask sets the preview and the statement in the options

@@ -137,12 +137,6 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 	return views.Err
 }
 
-// journalKeyHint is for a journal key that cannot be used.
-func journalKeyHint(state *statedir.Dir) string {
-	path := filepath.Join(state.Path(), statedir.JournalKeyName)
-	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), statecheck.JournalKeyLost)
-}
-
 // enterKnown enters the restore root that a record is of, where it is now.
 func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e action.Entry) (*action.Root, error) {
 	path, err := state.RootPath(name)

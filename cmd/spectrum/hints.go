@@ -198,6 +198,25 @@ func heldHints(source string) []string {
 	}
 }
 
+// barHint returns how to remove a mark that this process cannot remove.
+func barHint(e *statedir.BarError) string {
+	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", shellQuote(e.Path), shellQuote(e.Path+".bad"))
+}
+
+// hints are the next steps for a root in which a rollback could not be carried out.
+func (b *barMark) hints(path string) []string {
+	root := foreignOption(path) + shellQuote(path)
+	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
+		return []string{oneLine(b.what()), "the root is as it was, and rollbacks still work", barHint(stays)}
+	}
+	return []string{
+		oneLine(b.what()),
+		acknowledgeHint(root),
+		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
+		fmt.Sprintf("the root is as it was, and rollbacks still work: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
+	}
+}
+
 // haltHints are the next steps for a root in which an attempt cannot be ended, and its journal
 // not be read.
 func haltHints(root string) []string {

@@ -62,6 +62,16 @@ func damagedSavepoint(err error, damage *savepoint.DamageError, more map[string]
 	return coded(codeInvalid, err, details, steps)
 }
 
+// unreadSavepoint is damagedSavepoint for the rollback of a commit in root. Before are the IDs of the snapshots
+// from before it.
+func unreadSavepoint(err error, unread *action.UnreadError, root string, before []string) error {
+	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root)
+	for _, id := range before {
+		hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", id[:shortest], hint)
+	}
+	return damagedSavepoint(err, unread.Err, nil, hint)
+}
+
 // cannotRead reports whether the machine failed, and not the savepoint.
 func cannotRead(err error) bool {
 	var errno syscall.Errno

@@ -188,17 +188,17 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 			root = foreignOption(path) + shellQuote(path)
 		}
 	}
-	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root)
+	var before []string
 	if store, failed := a.openSnapshots(state); failed == nil {
 		defer store.Close()
 		all, _, _ := store.Survey("") // an unreadable snapshot cannot be restored
 		for _, h := range all {
 			if h.Action == unread.Commit && h.Kind == snapshot.PreAction {
-				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
+				before = append(before, h.ID)
 			}
 		}
 	}
-	return damagedSavepoint(err, unread.Err, nil, hint)
+	return unreadSavepoint(err, unread, root, before)
 }
 
 // withoutBefore adds to the error of the rollback of a commit without a snapshot from before it the

@@ -256,6 +256,20 @@ func divergedHint(err error, again func() string) string {
 	return hint + again() + "; with =keep instead of =replace a file stays as it is"
 }
 
+// noTargetHint is for a commit without a restore root. Sealed returns the directory that the candidate was
+// sealed over, and the command that restores there; "" where there is none.
+func noTargetHint(err error, sealed func() (over, command string)) string {
+	failure, is := errors.AsType[*restore.Failure](err)
+	if !is || failure.Code != restore.TargetMissing {
+		return ""
+	}
+	over, command := sealed()
+	if over == "" {
+		return ""
+	}
+	return "the candidate was sealed over " + shellQuote(over) + "; to restore there: " + command
+}
+
 // blockedHint is for the failure of a restore that replaces and removes and cannot take a target away. The
 // rest is the statement that approves all else; "" for none.
 func blockedHint(err error, rest string) string {
@@ -316,6 +330,18 @@ func unmountHint(err error, isHere bool) string {
 		return "end the processes that use it, then run umount again"
 	}
 	return nameView
+}
+
+// lostLogRemedy is for a damaged audit log, at, where recover looks at what is kept of a restore root.
+func lostLogRemedy(at, root string) string {
+	return fmt.Sprintf("\"spectrum audit verify\" says more; every rollback works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss",
+		shellQuote(at), shellQuote(at+".bad"), shellQuote(root))
+}
+
+// journalKeyHint is for a journal key that cannot be used.
+func journalKeyHint(state *statedir.Dir) string {
+	path := filepath.Join(state.Path(), statedir.JournalKeyName)
+	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), statecheck.JournalKeyLost)
 }
 
 // A rootName is a restore root as a command has it.

@@ -43,14 +43,12 @@ func notUnmounted(err error) error {
 		return hinted(err, unmountHint(err, false))
 	}
 	own := func(h fusemount.Holder) bool { return h.PID == os.Getpid() }
-	isHere := slices.ContainsFunc(busy.Holders, own)
-	hint := unmountHint(busy, isHere)
-	if !isHere {
-		return refusedHint(busy, hint)
+	if !slices.ContainsFunc(busy.Holders, own) {
+		return hinted(busy, unmountHint(busy, false))
 	}
 	others := &fusemount.BusyError{Path: busy.Path, Holders: slices.DeleteFunc(slices.Clone(busy.Holders), own)}
 	if len(others.Holders) == 0 {
-		return refusedHint(fmt.Errorf("unmount %q: the working directory is in the view", busy.Path), hint)
+		return hinted(fmt.Errorf("unmount %q: the working directory is in the view", busy.Path), unmountHint(busy, true))
 	}
-	return refusedHint(others, hint)
+	return hinted(others, unmountHint(busy, true))
 }
