@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -413,44 +411,6 @@ func notMadeAgain(err error) error {
 
 func trustHint(validator string) string {
 	return fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" lists the pinned and revoked validators", validator)
-}
-
-// failureHintsOf are the next steps after a verdict on a restore.
-func failureHintsOf(e *restore.Failure) []string {
-	hints := known(failureHints[e.Code])
-	if abs, err := filepath.Abs(e.Path); e.Code == restore.TargetNotAbsolute && e.Path != "" && err == nil {
-		hints = []string{"give --restore-root as an absolute path: " + withRoot(os.Args[1:], e.Path, abs)}
-	}
-	if e.Code == restore.TargetNotExist && e.Path != "" {
-		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
-		if meant := nearPath(e.Path); meant != "" {
-			hints = append([]string{"did you mean --restore-root " + shellQuote(meant)}, hints...)
-		}
-	}
-	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
-		hints = []string{crossingHint}
-	}
-	return slices.Concat(hints, lackHints(e))
-}
-
-// withRoot is a command line, quoted for a shell, with another restore root in the place of one; only the
-// flag where the root is not on the line.
-func withRoot(args []string, root, other string) string {
-	const flag = "--restore-root"
-	line, found := []string{"spectrum"}, false
-	for n, arg := range args {
-		switch {
-		case arg == flag+"="+root:
-			arg, found = flag+"="+other, true
-		case n > 0 && args[n-1] == flag && arg == root:
-			arg, found = other, true
-		}
-		line = append(line, shellQuote(arg))
-	}
-	if !found {
-		return flag + " " + shellQuote(other)
-	}
-	return strings.Join(line, " ")
 }
 
 // isTooLong reports whether a path is over the limit of the system.
