@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -74,15 +73,8 @@ func (a *app) openState() (*statedir.Dir, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, refusedHint(fmt.Errorf("nothing is recorded: %w", err), "name the state directory with --state-dir DIR")
 	}
-	var parents *statedir.ParentsError
-	if errors.As(err, &parents) {
-		return nil, refusedHint(err, doctor.ParentsRemedy(parents.Loose[0]))
-	}
-	if _, is := errors.AsType[*statedir.ModeError](err); is {
-		return nil, refusedHint(err, fmt.Sprintf("\"chmod 700 %s\" ends that; or name another one with --state-dir DIR", shellQuote(path)))
-	}
 	if err != nil {
-		return nil, refusedHint(err, stateHint)
+		return nil, refusedHint(err, stateDirHint(path, err))
 	}
 	return state, nil
 }

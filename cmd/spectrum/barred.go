@@ -31,24 +31,6 @@ func (b *barMark) what() string {
 	return fmt.Sprintf("the %s rollback %s of %s could not be carried out: %s", b.Kind, b.ID, b.Time.Format(time.RFC3339), b.Reason)
 }
 
-// barHint returns how to remove a mark that this process cannot remove.
-func barHint(e *statedir.BarError) string {
-	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", shellQuote(e.Path), shellQuote(e.Path+".bad"))
-}
-
-func (b *barMark) hints(path string) []string {
-	root := foreignOption(path) + shellQuote(path)
-	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
-		return []string{oneLine(b.what()), "the root is as it was, and rollbacks still work", barHint(stays)}
-	}
-	return []string{
-		oneLine(b.what()),
-		acknowledgeHint(root),
-		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
-		fmt.Sprintf("the root is as it was, and rollbacks still work: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
-	}
-}
-
 // fields are what a program needs of it.
 func (b *barMark) fields() map[string]any {
 	if b.Err != nil {

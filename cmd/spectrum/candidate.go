@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,25 +38,19 @@ func addChain(cmd *cobra.Command, chain *bool) {
 	cmd.Flags().BoolVar(chain, "chain", false, "treat the run directories as a chain, even if there is only one")
 }
 
-// explained adds the next step to a verdict whose cause is not in the bundle: a run directory
-// that does not exist, or something that this user may not read.
+// explained adds the next step to a verdict whose cause is not in the bundle.
 func (c *candidate) explained(err error) error {
-	var reject *verify.Reject
-	if !errors.As(err, &reject) {
-		return err
-	}
-	unread := reject.Code == verify.ArtifactMissing || reject.Code == verify.ArtifactMalformed || reject.Code == verify.OutputMissing
-	if unread && strings.Contains(reject.Error(), fs.ErrPermission.Error()) {
-		return refusedHint(err, "make that file or directory readable for this user, or run this as its owner")
-	}
-	if reject.Code == verify.ArtifactMissing {
-		for _, dir := range c.origin.RunDirs {
-			if way, err2 := pathsafe.WayTo(dir); err2 == nil && way.Missing {
-				return refusedHint(err, fmt.Sprintf("run directory %s does not exist: name an existing one, or create one with \"spectrum seal\"", shellQuote(dir)))
-			}
+	return hinted(err, rejectedRunHint(err, c.missingRun))
+}
+
+// missingRun returns the first run directory that does not exist, "" for none.
+func (c *candidate) missingRun() string {
+	for _, dir := range c.origin.RunDirs {
+		if way, err := pathsafe.WayTo(dir); err == nil && way.Missing {
+			return dir
 		}
 	}
-	return err
+	return ""
 }
 
 // openCandidate opens the run directories and their project root.
@@ -149,7 +142,7 @@ func namesRunOrRoot(cmd *cobra.Command, dir string) string {
 // notServed is an error for a path that leads into a file system of another user.
 func notServed(what, path string) error {
 	if _, err := pathsafe.WayFrom(path); errors.Is(err, served.ErrForeign) {
-		return refusedHint(fmt.Errorf("%s %q: %w", what, path, err), "copy the files elsewhere, and use the copy")
+		return fmt.Errorf("%s %q: %w", what, path, err)
 	}
 	return nil
 }

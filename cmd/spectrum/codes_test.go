@@ -113,7 +113,7 @@ func examples(t *testing.T) map[code][]error {
 
 		codeStateDamaged: {stateDamaged("/srv/"+forging, []statecheck.Flaw{{What: forging, Remedy: statecheck.KeepState}}, nil, true)},
 
-		codeUnfit:   {(&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}).coded()},
+		codeUnfit:   {&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}, &unfitError{failed: []doctor.Check{{ID: forging}}, all: 2}},
 		codeDiffers: {rootDiffers(&rootDiff{total: 2, rootPath: "/srv/" + forging, previews: "spectrum preview"}, 1, []string{forging}, nil)},
 
 		codeSnapshotDiffers: {snapshotDiffers("0dbd4d3d1111", "/srv/"+forging, 2, nil)},

@@ -114,10 +114,10 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, args []string) 
 		}
 		return app.askApproval(cmd, state, opts, runDirs)
 	})
-	if failure, is := errors.AsType[*restore.Failure](err); is && failure.Code == restore.TargetMissing && len(runDirs) == 1 {
-		return app.withRootHint(err, runDirs[0])
+	if len(runDirs) != 1 {
+		return err
 	}
-	return err
+	return hinted(err, noTargetHint(err, func() (over, command string) { return app.sealedOver(runDirs[0]) }))
 }
 
 // commitAsked commits the approved preview. Ask sets the preview and the statement in the options
@@ -170,17 +170,14 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 		}
 		return &againError{a.commandLine(words...), err}
 	}
-	if diverged, is := errors.AsType[*preview.DivergedError](err); is {
-		return refusedHint(err, a.decidesDiverged(record, len(diverged.Conflicts)))
-	}
-	return err
+	return hinted(err, divergedHint(err, func() string { return a.decidesDiverged(record) }))
 }
 
 // maxDecided is how many decisions a printed command has.
 const maxDecided = 5
 
-// decidesDiverged is the next step where so many conflicts of a preview are with files that have diverged.
-func (a *app) decidesDiverged(record *preview.Record, conflicts int) string {
+// decidesDiverged is the command that previews again, and decides on conflicts with files that have diverged.
+func (a *app) decidesDiverged(record *preview.Record) string {
 	asked := record.Asked()
 	decisions := map[string]statement.Verdict{}
 	for _, c := range record.Pending() {
@@ -190,11 +187,7 @@ func (a *app) decidesDiverged(record *preview.Record, conflicts int) string {
 	}
 	maps.Copy(decisions, asked.Decisions)
 	asked.Decisions = decisions
-	hint := "to restore all the same: "
-	if conflicts > maxDecided {
-		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)
-	}
-	return hint + a.commandLine(previewWords(record.Origin(), asked)...) + "; with =keep instead of =replace a file stays as it is"
+	return a.commandLine(previewWords(record.Origin(), asked)...)
 }
 
 // commitRecord verifies and plans again, requires the same preview and the statement, and commits,
@@ -269,7 +262,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 	a.hasDone("preview %s is used up", approved.PreviewID()[:shortest])
 	plan := r.Plan()
 	if err := a.carryOut(ctx, in, approved, d.reason); err != nil {
-		return failedIn(state, in.Real(), blockedHint(err, d))
+		return failedIn(state, in.Real(), blocked(err, d))
 	}
 	kinds := kindsOf(r)
 	a.say("restored %s, %s, under %q%s", numberOf(plan.Files(), "file"), bytesText(plan.Bytes()), r.Root().Name(), kinds.text())
@@ -304,18 +297,13 @@ func reportFile(in *action.Root) string {
 	return ", " + shellQuote(sp.ReportPath())
 }
 
-// blockedHint adds to the failure of a restore that replaces and removes what helps against a target
-// that it cannot take away: to approve the rest.
-func blockedHint(err error, d decided) error {
-	failure, is := errors.AsType[*restore.Failure](err)
-	if !is || failure.Code != restore.TargetPathExists || !d.restore.Replaces() || d.restore.Blocked() == nil {
+// blocked is the failure of a restore that cannot take a target away, with the statement that approves the
+// rest.
+func blocked(err error, d decided) error {
+	if err == nil || !d.restore.Replaces() || d.restore.Blocked() == nil {
 		return err
 	}
-	hint := "what is named can be neither replaced nor removed: move it away, then preview again"
-	if rest := d.safest; rest != "" {
-		hint += fmt.Sprintf("; or preview again and approve the rest: %q", rest)
-	}
-	return refusedHint(err, hint)
+	return hinted(err, blockedHint(err, d.safest))
 }
 
 // phaseWords are the texts for the phases of a commit.

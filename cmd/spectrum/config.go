@@ -159,16 +159,7 @@ func readDefaults(cmd *cobra.Command, file string, isLenient bool) config {
 	c := config{cmd: cmd, file: file, isLenient: isLenient}
 	raw, err := readConfig(file)
 	if err != nil {
-		hint := "it must be a file of root or of you that no other user can write or replace: see \"ls -ld\" of it and of the directories above it, then chmod go-w"
-		switch {
-		case errors.Is(err, pathsafe.ErrSymlink):
-			hint = "no link is followed to it: put the file itself there"
-		case errors.Is(err, dropin.ErrWritable):
-			hint = fmt.Sprintf("chmod go-w %s %s", shellQuote(filepath.Dir(file)), shellQuote(file))
-		case errors.Is(err, fs.ErrNotExist):
-			hint = "name an existing file in " + configVariable + ", or unset it"
-		}
-		c.wrongs = []error{refusedHint(fmt.Errorf("config file %q: %w", file, err), hint)}
+		c.wrongs = []error{refusedHint(fmt.Errorf("config file %q: %w", file, err), configHint(file, err))}
 		return c
 	}
 	c.isThere = raw != nil

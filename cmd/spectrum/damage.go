@@ -44,8 +44,7 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 			return nil, unknown
 		}
 		at := filepath.Join(state.Path(), "audit.log")
-		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every rollback works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss", shellQuote(at), shellQuote(at+".bad"), shellQuote(path))
-		history, err = []statecheck.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
+		history, err = []statecheck.Flaw{{Path: at, What: err.Error(), Remedy: lostLogRemedy(at, path)}}, nil
 	}
 	return slices.Concat(statecheck.Misplaced(state), all, more, history), err
 }

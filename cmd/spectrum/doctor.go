@@ -101,9 +101,10 @@ func (d *examined) report() error {
 
 // unfitError is a machine on which something fails.
 type unfitError struct {
-	failed  []doctor.Check
-	details map[string]any
-	all     int
+	failed       []doctor.Check
+	details      map[string]any
+	all          int
+	onlyMounting bool
 }
 
 func (e *unfitError) Error() string {
@@ -116,28 +117,23 @@ func (e *unfitError) Error() string {
 
 // verdict is nil when nothing fails.
 func (d *examined) verdict() error {
-	e := &unfitError{details: d.details()}
-	onlyMounting := true
+	e := &unfitError{details: d.details(), onlyMounting: true}
 	for _, s := range d.sections {
 		for _, c := range s.Checks {
 			e.all++
 			if c.Status == doctor.Fail {
 				e.failed = append(e.failed, c)
-				onlyMounting = onlyMounting && s.Mounting
+				e.onlyMounting = e.onlyMounting && s.Mounting
 			}
 		}
 	}
 	switch {
 	case len(e.failed) == 0:
 		return nil
-	case onlyMounting:
+	case e.onlyMounting:
 		return fmt.Errorf("%w: %w", fusemount.ErrUnavailable, e)
 	}
-	return e.coded()
-}
-
-func (e *unfitError) coded() error {
-	return &codedError{code: codeUnfit, details: e.details, err: e, hint: "fix what failed; \"spectrum doctor -v\" shows every check"}
+	return e
 }
 
 func (d *examined) details() map[string]any {

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
-	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -140,75 +137,24 @@ func (r authority) RolledBack(root string, bundleRoots []string) error {
 	return views.Err
 }
 
-// journalKeyHint is for a journal key that cannot be used.
-func journalKeyHint(state *statedir.Dir) string {
-	path := filepath.Join(state.Path(), statedir.JournalKeyName)
-	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), statecheck.JournalKeyLost)
-}
-
 // enterKnown enters the restore root that a record is of, where it is now.
 func (a *app) enterKnown(ctx context.Context, state *statedir.Dir, name string, e action.Entry) (*action.Root, error) {
 	path, err := state.RootPath(name)
 	if err != nil {
 		return nil, err
 	}
-	in, err := a.enterNamed(ctx, state, path, e)
-	if errors.Is(err, action.ErrNoRoot) && errors.Is(err, fs.ErrNotExist) {
-		err = refusedHint(err, fmt.Sprintf("if it was moved, \"spectrum recover NEW_PATH\" finds its history again; if it was deleted, mkdir %s, then run this again", shellQuote(path)))
-	}
-	return in, err
+	return a.enterRoot(ctx, rootName{state, path, true}, e)
 }
 
 // enterNamed enters the restore root that is an argument of the command.
 func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, e action.Entry) (*action.Root, error) {
-	in, ended, err := a.enter(ctx, state, root, e)
+	return a.enterRoot(ctx, rootName{state, root, false}, e)
+}
+
+func (a *app) enterRoot(ctx context.Context, root rootName, e action.Entry) (*action.Root, error) {
+	in, ended, err := a.enter(ctx, root.state, root.path, e)
 	a.tellEnded(ended)
-	switch {
-	case errors.Is(err, action.ErrNoRoot):
-		err = noRoot(state, root, err)
-	case errors.Is(err, action.ErrUnended):
-		err = refusedHint(err, fmt.Sprintf("\"spectrum recover %s%s\" ends it, and so does the command without --dry-run", foreignOption(root), shellQuote(root)))
-	}
-	return in, err
-}
-
-// noRoot adds a hint to the error of a restore root that cannot be opened: for a known root that
-// was deleted, how to restore it.
-func noRoot(state *statedir.Dir, root string, err error) error {
-	if way, unknown := pathsafe.WayTo(root); errors.Is(err, fs.ErrPermission) && unknown == nil && !way.Missing {
-		if int(way.End.UID) == os.Geteuid() {
-			return refusedHint(err, fmt.Sprintf("chmod u+rwx %s, then run this again", shellQuote(way.Real)))
-		}
-		return refusedHint(err, fmt.Sprintf("it belongs to %s: run this as that user, or as root", machine.UserText(int(way.End.UID))))
-	}
-	if path := state.MovedRoot(action.RootPath(root)); path != "" {
-		return refusedHint(err, fmt.Sprintf("that is the name of the records of %[1]s, where the root was found last: run this again with %[1]s", shellQuote(path)))
-	}
-	if !isGone(state, root, err) {
-		return refusedHint(err, missingHint(state, root))
-	}
-	path := foreignOption(root) + shellQuote(root)
-	return refusedHint(err, fmt.Sprintf("if it was moved, \"spectrum recover NEW_PATH\" finds its history again; if it was deleted, mkdir %s, then \"spectrum rollback --emergency %s\", or \"spectrum snapshot restore ID\" with an ID of \"spectrum snapshot list %s\"", shellQuote(root), path, shellQuote(root)))
-}
-
-// isGone reports whether it is the error of a known restore root at whose path nothing is.
-func isGone(state *statedir.Dir, root string, err error) bool {
-	paths, unknown := state.RootPaths()
-	return errors.Is(err, action.ErrNoRoot) && errors.Is(err, fs.ErrNotExist) && unknown == nil && slices.Contains(paths, action.RootPath(root))
-}
-
-// noRootHint is for a restore root that cannot be opened.
-const noRootHint = "name a directory that is there; \"spectrum savepoint list\" and \"spectrum snapshot list\" name the restore roots that are known"
-
-// missingHint is for a restore root that cannot be opened, and is not known.
-func missingHint(state *statedir.Dir, root string) string {
-	if way, err := pathsafe.WayTo(action.RootPath(root)); err != nil || !way.Missing {
-		return noRootHint
-	}
-	if meant := meantRoot(state, action.RootPath(root)); meant != "" {
-		return fmt.Sprintf("did you mean %s; \"spectrum status\" lists the restore roots that are known", shellQuote(meant))
-	}
-	return noRootHint
+	return in, hinted(err, root.hint(err))
 }
 
 // enterFor enters the restore root of a command that previews. If the root cannot be opened, the

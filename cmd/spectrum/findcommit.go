@@ -96,11 +96,7 @@ func unreadCommit(state *statedir.Dir, damage *savepoint.DamageError) error {
 	if damage.Attempt != "" {
 		return &action.UnreadError{Commit: damage.Attempt, Err: damage}
 	}
-	hint := statecheck.Mend(state.Path(), damage)
-	if hint == "" {
-		hint = statecheck.Aside(state, damage.RunDir)
-	}
-	return &refusedError{damage, hint}
+	return refusedHint(damage, unnamedHint(state, damage))
 }
 
 // isRollback is the error of the rollback of a rollback, or of the restore of a snapshot: the

@@ -75,11 +75,8 @@ func readCandidate(mountpoint string) (path string, record view.CandidateRecord,
 // other users are not trusted.
 func ownView(mountpoint string) (string, error) {
 	path, err := fusemount.FindView(mountpoint)
-	if errors.Is(err, fusemount.ErrDeadMount) {
-		return "", refusedHint(err, "\"spectrum umount MOUNTPOINT\" clears it; then mount again")
-	}
 	if err != nil {
-		return "", refusedHint(err, "name the directory that \"spectrum mount\" has mounted on")
+		return "", refusedHint(err, viewHint(err))
 	}
 	return path, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"golang.org/x/sys/unix"
 )
 
@@ -166,6 +167,15 @@ func vagueHints(e *action.VagueError) []string {
 	}
 }
 
+// hints have the accepted statement, where that is known.
+func (e *slipOfForm) hints() []string {
+	hints := []string{"nothing was approved, and nothing is in quarantine: correct the statement; the preview is still valid"}
+	if e.command != "" {
+		hints = append(hints, "if that is what you approve: "+e.command)
+	}
+	return hints
+}
+
 // hints name the statement that the preview recommends.
 func (e *approvalRequired) hints() []string {
 	if e.recommended == "" {
@@ -177,11 +187,33 @@ func (e *approvalRequired) hints() []string {
 	return []string{e.command}
 }
 
+// listsHeld is the next step for an operator who named no candidate that is in quarantine.
+const listsHeld = "\"spectrum quarantine list --all\" says which candidates there are, and what holds them"
+
 // heldHints are the next steps for a candidate in quarantine.
 func heldHints(source string) []string {
 	return []string{
 		fmt.Sprintf("\"spectrum quarantine show %s\" says why", source),
 		fmt.Sprintf("\"spectrum quarantine release %s --reason TEXT\" once its findings are resolved", source),
+	}
+}
+
+// barHint returns how to remove a mark that this process cannot remove.
+func barHint(e *statedir.BarError) string {
+	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", shellQuote(e.Path), shellQuote(e.Path+".bad"))
+}
+
+// hints are the next steps for a root in which a rollback could not be carried out.
+func (b *barMark) hints(path string) []string {
+	root := foreignOption(path) + shellQuote(path)
+	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
+		return []string{oneLine(b.what()), "the root is as it was, and rollbacks still work", barHint(stays)}
+	}
+	return []string{
+		oneLine(b.what()),
+		acknowledgeHint(root),
+		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
+		fmt.Sprintf("the root is as it was, and rollbacks still work: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
 	}
 }
 
@@ -196,4 +228,22 @@ func haltHints(root string) []string {
 
 func acknowledgeHint(root string) string {
 	return fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root after a typed statement: changes that cannot be undone stay", root)
+}
+
+// storeHints are the next steps after a request to a store that failed.
+func storeHints(e *store.FaultError) []string {
+	switch {
+	case errors.Is(e, store.ErrMissing):
+		return []string{"push the run again from where it was sealed; \"spectrum store check STORE\" names all that is missing"}
+	case errors.Is(e, store.ErrUnlisted):
+		return []string{"name a run of it as STORE@BUNDLE_ROOT, as \"spectrum push\" printed it; or name the store as file:// or s3:// where you can"}
+	case errors.Is(e, unix.EISDIR):
+		return []string{"move that directory away: nothing of a store has its name; then retry"}
+	case strings.HasPrefix(e.Store, "file:") && machine.IsOrdinary(e.Err):
+		return machineHints(e)
+	}
+	return []string{
+		"check the address, the network, and what you may do there (AWS_PROFILE, AWS_ACCESS_KEY_ID); then retry: a push and a pull can be repeated",
+		"a slow server needs --timeout with a longer time",
+	}
 }

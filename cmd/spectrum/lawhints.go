@@ -1,6 +1,13 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/verify"
 )
@@ -93,4 +100,42 @@ var failureHints = map[restore.Code]string{
 	restore.ResultArtifactWriteFailed: "nothing of the attempt is left; an output with the name of a result artifact can never be restored; otherwise make sure that the root is writable and that no other process writes there",
 	restore.RollbackFailed:            "look at what is named above, then \"spectrum recover RESTORE_ROOT\" tries again; until then nothing else is done in this root",
 	restore.InternalError:             "nothing of the attempt is left; fix the problem above, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
+}
+
+// failureHintsOf are the next steps after a verdict on a restore.
+func failureHintsOf(e *restore.Failure) []string {
+	hints := known(failureHints[e.Code])
+	if abs, err := filepath.Abs(e.Path); e.Code == restore.TargetNotAbsolute && e.Path != "" && err == nil {
+		hints = []string{"give --restore-root as an absolute path: " + withRoot(os.Args[1:], e.Path, abs)}
+	}
+	if e.Code == restore.TargetNotExist && e.Path != "" {
+		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
+		if meant := nearPath(e.Path); meant != "" {
+			hints = append([]string{"did you mean --restore-root " + shellQuote(meant)}, hints...)
+		}
+	}
+	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
+		hints = []string{crossingHint}
+	}
+	return slices.Concat(hints, lackHints(e))
+}
+
+// withRoot is a command line, quoted for a shell, with another restore root in the place of one; only the
+// flag where the root is not on the line.
+func withRoot(args []string, root, other string) string {
+	const flag = "--restore-root"
+	line, found := []string{"spectrum"}, false
+	for n, arg := range args {
+		switch {
+		case arg == flag+"="+root:
+			arg, found = flag+"="+other, true
+		case n > 0 && args[n-1] == flag && arg == root:
+			arg, found = other, true
+		}
+		line = append(line, shellQuote(arg))
+	}
+	if !found {
+		return flag + " " + shellQuote(other)
+	}
+	return strings.Join(line, " ")
 }

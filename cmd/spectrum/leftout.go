@@ -54,14 +54,6 @@ func (l leftOut) counts() map[string]int {
 	return counts
 }
 
-// specialHint is for what cannot be sealed.
-func specialHint(e *bundle.SpecialError) string {
-	if len(e.Found) == 1 && len(e.Found[0].Paths) == 1 {
-		return "leave it out with --skip-special, or with --exclude PATTERN, then seal again"
-	}
-	return "leave them out with --skip-special, or some with --exclude PATTERN, then seal again"
-}
-
 // privateIn returns the paths beneath a project root of the key and of the state directory.
 func (a *app) privateIn(root, namedKey string) (private []string, err error) {
 	root, err = realPath(root)

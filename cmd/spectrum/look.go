@@ -15,7 +15,6 @@ import (
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
@@ -131,13 +130,8 @@ func spoiled(path string, err error) error {
 	return unreadable(&fusefs.SourceError{Path: path, Err: err}, "\"spectrum verify RUN_DIR...\" shows the current state")
 }
 
-// unreadable is what could not be read, unless it is this machine that failed, or a limit.
-func unreadable(err error, hint string) error {
-	if verify.IsMachineFault(err) || errors.Is(err, existing.ErrHoles) || errors.Is(err, verify.ErrHoles) {
-		return err
-	}
-	return refusedHint(err, hint)
-}
+// unreadable is what could not be read, with the next step where that is not the machine's fault.
+func unreadable(err error, hint string) error { return hinted(err, readHint(err, hint)) }
 
 // sha256Of is the signed SHA-256 of a file, in hex; of a result artifact, that of
 // what would be written. A file that is removed has none: it is "".

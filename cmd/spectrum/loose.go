@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -52,15 +51,4 @@ func looseHint(root string, left []action.Left, other string) string {
 		hint += "; " + other
 	}
 	return hint
-}
-
-// fixedRoot is the verdict on a rollback of a root that is immutable or append-only itself.
-func fixedRoot(root string, err error) error {
-	if _, is := errors.AsType[*action.FixedError](err); !is {
-		return err
-	}
-	return &codedError{
-		code: codeNotUndone, details: map[string]any{}, err: err,
-		hint: fmt.Sprintf("%s; as root: chattr -ia %s; then run this again", unchanged, shellQuote(root)),
-	}
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
@@ -32,14 +30,7 @@ func (a *app) checkMountpoint(places []reserved, mountpoint string) (string, err
 }
 
 func mountpointError(err error, path string) error {
-	hint := "make an empty directory and mount on that"
-	if errors.Is(err, fs.ErrNotExist) {
-		hint = "mkdir -p " + shellQuote(path)
-	}
-	if errors.Is(err, fusemount.ErrDeadMount) || errors.Is(err, fusemount.ErrAlreadyMounted) {
-		hint = "\"spectrum umount MOUNTPOINT\" ends a view"
-	}
-	return refusedHint(err, hint)
+	return refusedHint(err, mountpointHint(err, path))
 }
 
 // reserved is a directory that another must keep clear of.

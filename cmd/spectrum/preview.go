@@ -440,10 +440,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 	request.Warning = c.warning
 	p, err := preview.New(ctx, r, request)
 	if errors.Is(err, preview.ErrQuarantined) || errors.Is(err, preview.ErrRevoked) {
-		return nil, c.unpinnedHint(errors.Join(err, c.markUntrusted(ctx, state, r, request, err)))
-	}
-	if errors.Is(err, preview.ErrDecision) {
-		return nil, refusedHint(err, "conflicts have the numbers of the preview without this --decide")
+		return nil, hinted(errors.Join(err, c.markUntrusted(ctx, state, r, request, err)), unpinnedHint(c.unpinned))
 	}
 	return p, err
 }

@@ -152,16 +152,6 @@ func openQuarantine(state *statedir.Dir) (*quarantine.Store, error) {
 	return store, nil
 }
 
-// quarantineRefused turns an unknown candidate, or one that is not held, into a rejection.
-func quarantineRefused(err error) error {
-	for _, known := range []error{quarantine.ErrUnknown, quarantine.ErrAmbiguous, quarantine.ErrNotHeld} {
-		if errors.Is(err, known) {
-			return refusedHint(err, "\"spectrum quarantine list --all\" says which candidates there are, and what holds them")
-		}
-	}
-	return err
-}
-
 func (a *app) listQuarantine(ctx context.Context, store *quarantine.Store, all bool) error {
 	records, err := store.List(ctx)
 	if err != nil {
@@ -201,7 +191,7 @@ func rulesText(marks []quarantine.Mark) string {
 func (a *app) showQuarantine(ctx context.Context, store *quarantine.Store, source string) error {
 	r, err := store.Show(ctx, source)
 	if err != nil {
-		return quarantineRefused(err)
+		return err
 	}
 	fields := recordFields(r, r.Marks)
 	fields["code"], fields["ok"] = "OK", true
@@ -246,7 +236,7 @@ func recordFields(r quarantine.Record, marks []quarantine.Mark) map[string]any {
 func (a *app) releaseQuarantine(ctx context.Context, store *quarantine.Store, source, reason string) error {
 	released, err := store.Release(ctx, source, reason)
 	if err != nil {
-		return quarantineRefused(err)
+		return err
 	}
 	fields := recordFields(released, released.Marks)
 	fields["code"], fields["ok"] = "OK", true

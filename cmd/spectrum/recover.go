@@ -188,11 +188,8 @@ func isLocked(path string) bool {
 // recoverAs enters the root, which ends what was left there, and leaves it.
 func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, entry action.Entry) (action.Settled, []staging.Outcome, error) {
 	in, ended, err := a.enter(ctx, state, root, entry)
-	if errors.Is(err, action.ErrNoRoot) {
-		return action.Settled{}, ended, noRoot(state, root, err)
-	}
 	if err != nil {
-		return action.Settled{}, ended, err
+		return action.Settled{}, ended, hinted(err, rootName{state, root, false}.hint(err))
 	}
 	defer in.Leave()
 	settled, err := in.Settled(logger(state))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -187,48 +185,17 @@ func (a *app) otherWay(state *statedir.Dir, err error) error {
 			root = foreignOption(path) + shellQuote(path)
 		}
 	}
-	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root)
+	var before []string
 	if store, failed := a.openSnapshots(state); failed == nil {
 		defer store.Close()
 		all, _, _ := store.Survey("") // an unreadable snapshot cannot be restored
 		for _, h := range all {
 			if h.IsBefore(unread.Commit) {
-				hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", h.ID[:shortest], hint)
+				before = append(before, h.ID)
 			}
 		}
 	}
-	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(unread.Err.RunDir)}, err: err, hint: hint}
-}
-
-// rollbackError adds its code to the error of a rollback that did not happen, or reports that the
-// root is halted.
-func rollbackError(err error) error {
-	var later *action.LaterError
-	var failed *staging.Error
-	var coded *codedError
-	var unfinished *action.UnfinishedError
-	isFailed := errors.As(err, &failed)
-	switch {
-	case errors.As(err, &unfinished):
-		return err
-	case isFailed && failed.Rollback != nil:
-		return &staging.HaltError{Attempt: failed.Attempt, Kind: "rollback", Staging: failed.Staging, Err: err}
-	case errors.As(err, &coded):
-		return err
-	case errors.As(err, &later):
-		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, action.ErrNoSnapshot):
-		return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: "\"spectrum snapshot list\" lists what there is"}
-	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
-		return err
-	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; stop other processes that write there, then retry"}
-	case errors.Is(err, action.ErrElsewhere):
-		return &codedError{code: codeNotUndone, details: map[string]any{}, err: err, hint: unchanged + "; there is a link or another directory on the way to it now: find out which process created it"}
-	case errors.Is(err, fs.ErrNotExist) && !isFailed:
-		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
-	}
-	return snapshotError(err)
+	return unreadSavepoint(err, unread, root, before)
 }
 
 // withoutBefore adds to the error of the rollback of a commit without a snapshot from before it the
@@ -255,21 +222,13 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 	default:
 		hints = known(noneLeft(in))
 	}
-	return &codedError{code: codeNoSnapshot, details: map[string]any{}, err: err, hint: hints[0], hints: hints[1:]}
+	return noSnapshot(err, map[string]any{}, hints...)
 }
 
 // noneLeft returns the next step for a root without snapshots.
 func noneLeft(in *action.Root) string {
 	return fmt.Sprintf("there is no snapshot of it that it could go back to: if the state directory is in a backup, bring its directory \"snapshots\" back from there; else \"spectrum snapshot take %s%s\" keeps the root as it is now",
 		foreignOption(in.Real()), shellQuote(in.Real()))
-}
-
-// laterCommits are in the way: all of them go from this one on.
-func laterCommits(err error, later *action.LaterError, from string) error {
-	return &codedError{
-		code: codeLater, details: map[string]any{"commit": later.Commit, "later": later.Later}, err: err,
-		hint: fmt.Sprintf("\"spectrum rollback --with-later %s\" undoes all of them in one step, the newest first", from),
-	}
 }
 
 // rollBackRoot resolves unfinished attempts in a root and restores its newest whole snapshot that
@@ -318,9 +277,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 		return err
 	}
 	details := map[string]any{"passed": passedFields(in, to.Passed)}
-	verdict := func(hints ...string) error {
-		return &codedError{code: codeNoSnapshot, details: details, err: err, hint: hints[0], hints: hints[1:]}
-	}
+	verdict := func(hints ...string) error { return noSnapshot(err, details, hints...) }
 	option := foreignOption(in.Real())
 	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
 	for _, p := range to.Passed {

@@ -68,14 +68,14 @@ func (o *previewOptions) takeRoot(cmd *cobra.Command, a *app, args []string, inf
 	return args, nil
 }
 
-// withRootHint adds to the error of a commit without a restore root the command with the one that the
-// candidate was sealed over, if there is one.
-func (a *app) withRootHint(err error, run string) error {
+// sealedOver returns the directory that a candidate was sealed over, and the command that commits it there;
+// "" where there is none.
+func (a *app) sealedOver(run string) (over, command string) {
 	over, unknown := a.overOf(run)
 	if unknown != nil || over == "" {
-		return err
+		return "", ""
 	}
-	return refusedHint(err, "the candidate was sealed over "+shellQuote(over)+"; to restore there: "+a.commandLine("commit", run, over))
+	return over, a.commandLine("commit", run, over)
 }
 
 // isRootArgument reports whether the last of the arguments is a restore root and no run directory:

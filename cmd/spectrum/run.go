@@ -43,29 +43,6 @@ type runError struct {
 func (e *runError) Error() string { return e.err.Error() }
 func (e *runError) Unwrap() error { return e.err }
 
-// hints are what to do about what is kept.
-func (e *runError) hints() []string {
-	var hints []string
-	_, isSpecial := errors.AsType[*bundle.SpecialError](e.err)
-	_, isForm := errors.AsType[*bundle.FormError](e.err)
-	isForm = isForm || backslashIn(e.err) != ""
-	if refused, is := errors.AsType[*refusedError](e.err); is && !isSpecial && !isForm {
-		hints = append(hints, refused.hint)
-	}
-	if e.layer == "" {
-		return append(hints, "check the name of the command, and PATH; a name with a slash is a path")
-	}
-	seal := "to seal it: "
-	if isSpecial || isForm {
-		seal = "to seal it without that: "
-	}
-	hints = append(hints, "nothing is lost: what the command changed is in "+shellQuote(e.layer), seal+e.retry)
-	if lower, is := errors.AsType[*bundle.LowerError](e.err); is {
-		hints = append(hints, "with \"--exclude "+shellQuote(patternOf(lower.Paths[0]))+"\" and so on for each of these files they are left out")
-	}
-	return hints
-}
-
 // patternOf is a pattern that fits one path only.
 func patternOf(path string) string {
 	return "/" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
@@ -401,9 +378,7 @@ func (r *running) seal(ctx context.Context, status int) error {
 // failed is the error of what could not be sealed. The command that seals it leaves out what
 // was the cause, where that is known.
 func (r *running) failed(err error) error {
-	if file, is := errors.AsType[*ignore.FileError](err); is {
-		err = refusedHint(err, ignoreHint(r.ignorePath(file.Path), "before the seal below"))
-	}
+	err = hinted(err, ignoreHint(err, r.ignorePath, "before the seal below"))
 	words := append([]string{"seal", "--upper", r.changed(), "--lower", r.dir}, r.opts.sharedWords()...)
 	if _, is := errors.AsType[*bundle.SpecialError](err); is {
 		words = append(words, "--skip-special")

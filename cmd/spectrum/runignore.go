@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -16,8 +15,9 @@ func (r *running) checkIgnore() error {
 	if err == nil {
 		err = rules.Enter("", r.lower)
 	}
-	if file, is := errors.AsType[*ignore.FileError](err); is {
-		return refusedHint(fmt.Errorf("the directory to run over: %w", err), ignoreHint(filepath.Join(r.dir, file.Path), "then run again"))
+	there := func(rel string) string { return filepath.Join(r.dir, rel) }
+	if hint := ignoreHint(err, there, "then run again"); hint != "" {
+		return refusedHint(fmt.Errorf("the directory to run over: %w", err), hint)
 	}
 	return err
 }
@@ -35,8 +35,4 @@ func (r *running) ignorePath(rel string) string {
 		}
 	}
 	return filepath.Join(r.dir, rel)
-}
-
-func ignoreHint(path, then string) string {
-	return fmt.Sprintf("make %s a regular file with one pattern a line, or remove it, %s", shellQuote(path), then)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
@@ -19,7 +18,6 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
-	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -112,26 +110,6 @@ func (a *app) withSavepoints(do func(*savepointCommand) error) error {
 	return savepointError(do(&savepointCommand{a, state, store}))
 }
 
-// savepointError adds its code to an error of package savepoint.
-func savepointError(err error) error {
-	var damage *savepoint.DamageError
-	var halt *staging.HaltError
-	var unfinished *action.UnfinishedError
-	var coded *codedError
-	if errors.As(err, &coded) || !errors.As(err, &damage) || errors.As(err, &halt) || errors.As(err, &unfinished) || cannotRead(damage) {
-		return err
-	}
-	const hint = "check which users can write the state directory, and keep the savepoints as they are"
-	return &codedError{code: codeInvalid, details: map[string]any{"run_dir": jsonText(damage.RunDir)}, err: err, hint: hint}
-}
-
-// cannotRead reports whether the machine failed, and not the savepoint.
-func cannotRead(err error) bool {
-	var errno syscall.Errno
-	forms := []syscall.Errno{syscall.ENOENT, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP}
-	return errors.As(err, &errno) && !slices.Contains(forms, errno)
-}
-
 // rootArg is a restore root that was named, by the path under which it is known.
 func rootArg(path string) (string, error) {
 	abs, err := filepath.Abs(path)
@@ -149,9 +127,6 @@ func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 	}
 	sp, err := s.store.Find(id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if errors.Is(err, savepoint.ErrAmbiguous) {
-			err = refusedHint(err, listsSavepoints)
-		}
 		return savepoint.Savepoint{}, err
 	}
 	isFound := err == nil
@@ -271,10 +246,7 @@ func listSavepoints(args []string) func(*savepointCommand) error {
 			}
 		}
 		first := found.Damaged[0]
-		return &codedError{
-			code: codeInvalid, details: map[string]any{"damaged": damaged, "run_dir": jsonText(first.RunDir), "savepoints": records}, err: first,
-			hint: "check which users can write the state directory, and keep the savepoints as they are; the others are listed, and can be undone",
-		}
+		return damagedSavepoint(first, first, map[string]any{"damaged": damaged, "savepoints": records}, keepSavepoints+"; the others are listed, and can be undone")
 	}
 }
 

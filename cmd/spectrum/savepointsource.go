@@ -10,7 +10,6 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -60,25 +59,10 @@ func isOfItself(state *statedir.Dir, sp savepoint.Savepoint, opts previewOptions
 
 // savepointHint adds the next step to the rejection of a savepoint.
 func (c *candidate) savepointHint(err error) error {
-	var failed *restore.Failure
-	if errors.As(err, &failed) && strings.HasPrefix(string(failed.Code), "RESTORE_TARGET_") {
-		return err // it is about the restore root
-	}
 	if id := c.origin.Savepoint; id != "" {
-		return refusedHint(err, fmt.Sprintf("the files of a savepoint are those in its restore root: \"spectrum savepoint verify %s\" names those that have changed since; \"spectrum snapshot list %s\" lists what keeps earlier contents",
-			id[:shortest], shellQuote(c.origin.ProjectRoot)))
+		return hinted(err, savepointSourceHint(err, id, c.origin.ProjectRoot))
 	}
 	return err
-}
-
-// unpinnedHint names the validator to pin if a savepoint is rejected because of the signer of its
-// files.
-func (c *candidate) unpinnedHint(err error) error {
-	if c.unpinned.ValidatorID == "" {
-		return err
-	}
-	return refusedHint(err, fmt.Sprintf("this host has signed the savepoint, and validator %[1]s what it is of (run %[2]q), which is not pinned: if you trust that one, run \"spectrum trust add %[1]s\", then this again",
-		c.unpinned.ValidatorID, c.unpinned.RunID))
 }
 
 // trustIn returns the trust policy for a candidate. For a savepoint of this host it includes the

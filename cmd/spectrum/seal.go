@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"runtime/debug"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/glob"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -300,43 +298,7 @@ func sealError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	if errors.Is(err, bundle.ErrHoles) { // operator policy
-		return fmt.Errorf("nothing was sealed: %w", err)
-	}
-	hint := "fix the problem above, or leave that file out with --exclude PATTERN, then seal again"
-	var form *bundle.FormError
-	_, isInDoubt := errors.AsType[*bundle.DoubtError](err)
-	switch special, isSpecial := errors.AsType[*bundle.SpecialError](err); {
-	case isSpecial:
-		hint = specialHint(special)
-	case isInDoubt:
-		hint = "leave that path out with --exclude PATTERN, or name a checkout of the base with --base DIR"
-	case backslashIn(err) != "":
-		hint = "rename it, or leave it out: --exclude " + shellQuote(patternOf(backslashIn(err)))
-	case errors.As(err, &form):
-		hint = "seal the whole project without --base, or leave that path out with --exclude PATTERN"
-	case errors.Is(err, ignore.ErrPattern):
-		hint = "fix that pattern, then seal again; \"man gitignore\" has the syntax"
-	case errors.Is(err, bundle.ErrUnchanged):
-		hint = "there is nothing to seal; if there should be, name another base, or the outputs that have changed"
-	case errors.Is(err, fs.ErrExist):
-		hint = "name a --run-dir that does not exist yet, or leave that out"
-	case errors.Is(err, fs.ErrPermission):
-		hint = "make that file or directory readable for this user, or leave it out with --exclude PATTERN, then seal again"
-	}
-	var size *bundle.SizeError
-	if errors.As(err, &size) {
-		hint = "seal the outputs as several bundles; together they can be verified and restored as a chain"
-	}
-	return refusedHint(fmt.Errorf("nothing was sealed: %w", err), hint)
-}
-
-// backslashIn returns the path that cannot be sealed because of a backslash in a name; "" for none.
-func backslashIn(err error) string {
-	if form, is := errors.AsType[*pathsafe.FormError](err); is && form.HasBackslash() {
-		return form.Path
-	}
-	return ""
+	return hinted(fmt.Errorf("nothing was sealed: %w", err), sealHint(err))
 }
 
 // beneath turns arguments into paths below the project root. Only their form

@@ -165,17 +165,7 @@ func (a *app) makeOperatorKey(state *statedir.Dir) error {
 func loadKey(path string) (bundle.Key, error) {
 	key, err := bundle.LoadKey(path)
 	if err != nil {
-		hint := "name another key with --key FILE; \"spectrum keygen --out FILE\" makes one"
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "\"spectrum keygen\" makes a key"
-		}
-		if errors.Is(err, fs.ErrPermission) {
-			hint = fmt.Sprintf("run chmod 600 %s as its owner, or name another key with --key FILE", shellQuote(path))
-		}
-		if errors.Is(err, bundle.ErrKeyMode) {
-			hint = "run chmod 600 " + shellQuote(path)
-		}
-		return bundle.Key{}, refusedHint(err, hint)
+		return bundle.Key{}, refusedHint(err, keyHint(path, err))
 	}
 	return key, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -37,30 +36,8 @@ func (a *app) gitBase(cmd *cobra.Command, project *pathsafe.Dir, revision, root 
 
 // gitError is an error of the git repository of a project, with the next step.
 func gitError(root string, err error) error {
-	const instead = "name a copy of the project as it was with --base DIR"
-	revision, isRevision := errors.AsType[*gitbase.RevisionError](err)
-	missing, isMissing := errors.AsType[*gitbase.MissingError](err)
-	_, waits := errors.AsType[*gitbase.WaitError](err)
-	hint := instead
-	switch {
-	case errors.Is(err, gitbase.ErrNoGit):
-		return err
-	case errors.Is(err, gitbase.ErrOldGit):
-		hint = "install a newer git, or " + instead
-	case errors.Is(err, gitbase.ErrNoRepository):
-		hint = "name the project with --project-root DIR, or " + instead
-	case errors.Is(err, gitbase.ErrNotOwned):
-		hint = "if you trust its owner: git config --global --add safe.directory " + shellQuote(root)
-	case errors.Is(err, gitbase.ErrTemporary):
-		hint = "set TMPDIR to a directory that this user can write to and that has room"
-	case waits:
-		hint = "remove it, or " + instead
-	case isRevision && revision.IsShallow:
-		hint = "the clone is shallow; fetch more of its history with git fetch --unshallow"
-	case isRevision:
-		hint = "name a commit, branch or tag: --base-git=REV"
-	case isMissing:
-		hint = fmt.Sprintf("sealing does not fetch; let git fetch it: git cat-file -e %s", missing.Object)
+	if hint := gitHint(root, err); hint != "" {
+		return refusedHint(fmt.Errorf("base: %w", err), hint)
 	}
-	return refusedHint(fmt.Errorf("base: %w", err), hint)
+	return err
 }

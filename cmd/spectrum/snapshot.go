@@ -12,11 +12,9 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -85,56 +83,6 @@ func (a *app) openSnapshots(state *statedir.Dir) (*snapshot.Store, error) {
 	return store, err
 }
 
-// snapshotError adds its code to an error of package snapshot.
-func snapshotError(err error) error {
-	var damage *snapshot.DamageError
-	var coded *codedError
-	var halt *staging.HaltError
-	var unfinished *action.UnfinishedError
-	if errors.Is(err, action.ErrNoRoot) || errors.As(err, &coded) || errors.As(err, &halt) || errors.As(err, &unfinished) || errors.Is(err, snapshot.ErrHoles) {
-		return err
-	}
-	if isRefused(err) {
-		return &codedError{
-			code: codeSnapshotRefused, details: map[string]any{}, err: err,
-			hint: snapshotHint,
-		}
-	}
-	if !errors.As(err, &damage) {
-		return err
-	}
-	return &codedError{
-		code: codeSnapshotDamaged, details: map[string]any{}, err: err,
-		hint: damageHint(damage),
-	}
-}
-
-// snapshotHint is for what no snapshot can be taken of.
-const snapshotHint = unchanged + "; move away what is named, end what writes to it, make it yours to write (chmod u+rwx) if it belongs to you, or run as its owner, and try again"
-
-// damageHint is the way out of damage in the store.
-func damageHint(d *snapshot.DamageError) string {
-	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
-	if d.Part != "" {
-		return statecheck.PartRemedy(d) + "; " + others
-	}
-	return "check which users can write the state directory; " + others
-}
-
-// isRefused reports whether the root cannot have a snapshot, or cannot be written, because of its
-// entries or their owners.
-func isRefused(err error) bool {
-	if _, is := errors.AsType[*statedir.PartError](err); is {
-		return false
-	}
-	for _, why := range []error{snapshot.ErrRefused, pathsafe.ErrCrossesMount, pathsafe.ErrTooLong, fs.ErrPermission} {
-		if errors.Is(err, why) {
-			return true
-		}
-	}
-	return false
-}
-
 // find finds a snapshot by its ID, or by four or more digits of it; the newest; or the one from
 // before a commit, by the ID of the commit or of its savepoint.
 func (s *snapshotCommand) find(id string) (*snapshot.Snapshot, error) {
@@ -161,9 +109,6 @@ func (s *snapshotCommand) find(id string) (*snapshot.Snapshot, error) {
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, refusedHint(fmt.Errorf("%.100q is neither the ID of a snapshot in %q nor that of a commit with a snapshot from before it", id, s.state.Path()), listsSnapshots)
-	}
-	if errors.Is(err, snapshot.ErrAmbiguous) {
-		err = refusedHint(err, listsSnapshots)
 	}
 	if err == nil {
 		err = s.checkRoot(s.state, "snapshot "+found.ID(), found.Header().Root)
@@ -306,10 +251,8 @@ func (s *snapshotCommand) listedDamage(damaged []*snapshot.DamageError, listed [
 		}
 		aside = append(aside, statecheck.Aside(s.state, filepath.Join(s.state.Path(), "snapshots", d.Path)))
 	}
-	return &codedError{
-		code: codeSnapshotDamaged, details: map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": listed}, err: damaged[0],
-		hint: hint + "; then " + strings.Join(aside, "; ") + "; those that are listed can be restored",
-	}
+	return damagedSnapshot(damaged[0], map[string]any{"damaged": damagesOf("", damaged)["damaged"], "snapshots": listed},
+		hint+"; then "+strings.Join(aside, "; ")+"; those that are listed can be restored")
 }
 
 // noneOf reports that a root, or any root, has no snapshots. A root that is not

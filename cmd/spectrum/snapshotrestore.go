@@ -2,20 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
 
@@ -139,61 +133,6 @@ func (s *snapshotCommand) findFor(ctx context.Context, id string, without bool) 
 	return found.Without(damaged), nil
 }
 
-// withNextSteps gives the error of the restore of a snapshot, contents of which are damaged, the next
-// steps. To is as that of [statecheck.NextSteps].
-func withNextSteps(ctx context.Context, store *snapshot.Store, target *snapshot.Snapshot, path, to string, err error) error {
-	var one *snapshot.DamageError
-	if !errors.As(err, &one) || len(one.Names) == 0 {
-		return err
-	}
-	all, failed := store.Verify(ctx, target)
-	if failed != nil || len(all) == 0 {
-		all = []*snapshot.DamageError{one}
-	}
-	return &codedError{
-		code: codeSnapshotDamaged, details: damagesOf(target.ID(), all), err: err,
-		hint: changedNothing(to), hints: nextSteps(ctx, store, statecheck.Broken{Snapshot: target, Damaged: all, Path: path, To: to}),
-	}
-}
-
-// changedNothing names what a failed command left unchanged: the root, or the directory beside it.
-func changedNothing(to string) string {
-	if to != "" {
-		return fmt.Sprintf("%s was not written, and the restore root was not touched", shellQuote(to))
-	}
-	return unchanged
-}
-
-// nextSteps returns the next steps for a snapshot with damaged contents.
-func nextSteps(ctx context.Context, store *snapshot.Store, b statecheck.Broken) []string {
-	b.Option = foreignOption(b.Path)
-	if to, err := store.Target(ctx, b.Snapshot.Header().Root, ""); b.To == "" && err == nil && to.Snapshot != nil {
-		b.Another = fmt.Sprintf("\"spectrum rollback --emergency %s%s\" skips the damaged one and restores snapshot %s", b.Option, shellQuote(b.Path), to.Snapshot.ID()[:shortest])
-	}
-	return statecheck.NextSteps(ctx, store, b)
-}
-
-// withoutParent adds to the error of a restore into a directory that does not exist the command
-// that makes it: a snapshot of a part of the root does not have the metadata of that directory.
-func withoutParent(in *action.Root, err error) error {
-	var failed *staging.Error
-	if !errors.As(err, &failed) || failed.Rollback != nil || failed.Step != staging.StepConflict {
-		return err
-	}
-	path, unfit := pathsafe.Found(failed.Path)
-	parent, hasOne := path.Parent()
-	if unfit != nil || !hasOne || parent == (pathsafe.Path{}) {
-		return err
-	}
-	if _, gone := in.Dir().StatPath(parent, pathsafe.LinksBeneath); !errors.Is(gone, fs.ErrNotExist) {
-		return err
-	}
-	return &codedError{
-		code: codeNotUndone, details: map[string]any{"missing": jsonText(parent.String())}, err: err,
-		hint: fmt.Sprintf("%s: the directory that it goes to is gone, and this snapshot does not hold it; a later one may (\"spectrum snapshot list\"), or make it: mkdir -p %s", unchanged, shellQuote(filepath.Join(in.Real(), parent.String()))),
-	}
-}
-
 // A restoreRequest is the restore of a snapshot, and why.
 type restoreRequest struct {
 	target *snapshot.Snapshot
@@ -220,12 +159,8 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoreReq
 	}
 	done, err := restore(ctx, in, r.target, how)
 	bar.done()
-	var later *action.LaterError
-	if errors.As(err, &later) {
-		return laterCommits(err, later, later.Later[len(later.Later)-1])
-	}
 	if err != nil {
-		return rollbackError(fixedRoot(in.Real(), withoutParent(in, notInSnapshot(r.target, withNextSteps(ctx, in.Snapshots(), r.target, in.Real(), "", err)))))
+		return restoreError(ctx, in, r.target, err)
 	}
 	if r.dryRun {
 		done.Left = slices.DeleteFunc(done.Left, func(l action.Left) bool { return slices.Contains(r.ended, l.Path) })

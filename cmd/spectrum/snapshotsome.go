@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -50,10 +49,7 @@ const pathHint = "name a path beneath the restore root, such as plan/week.md"
 
 // notInSnapshot adds a hint to the error of a path that the snapshot does not have.
 func notInSnapshot(found *snapshot.Snapshot, err error) error {
-	if errors.Is(err, action.ErrNothingThere) || errors.Is(err, snapshot.ErrNotCovered) {
-		return refusedHint(err, fmt.Sprintf("\"spectrum snapshot show %s\" lists what is in it; \"spectrum snapshot list\" lists other snapshots", found.ID()[:shortest]))
-	}
-	return err
+	return hinted(err, notInSnapshotHint(err, found.ID()))
 }
 
 // writeTo writes a snapshot, or some paths of it, to a directory that must not exist.

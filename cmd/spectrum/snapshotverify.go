@@ -85,9 +85,6 @@ func (s *snapshotCommand) damaged(ctx context.Context, found *snapshot.Snapshot,
 		return err
 	}
 	steps := nextSteps(ctx, s.store, statecheck.Broken{Snapshot: found, Damaged: damages, Path: path})
-	return &codedError{
-		code: codeSnapshotDamaged, details: damagesOf(found.ID(), damages),
-		err:  fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content")),
-		hint: steps[0], hints: steps[1:],
-	}
+	err = fmt.Errorf("snapshot %s is damaged: %s missing or changed", found.ID()[:shortest], numberOf(len(damages), "content"))
+	return damagedSnapshot(err, damagesOf(found.ID(), damages), steps...)
 }

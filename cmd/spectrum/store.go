@@ -13,7 +13,6 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 // storeHelp is what the help of commands with stores has about their addresses.
@@ -57,12 +56,11 @@ func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time
 	switch {
 	case errors.Is(err, store.ErrUnlisted):
 		return nil, "", usage(cmd, "%q: %w: give all 64 digits of the bundle root", text, store.ErrUnlisted)
-	case errors.Is(err, store.ErrAmbiguous):
-		return nil, "", refusedHint(err, "give more digits; \"spectrum ls STORE\" lists the runs")
-	case err == nil:
-		a.say("%s is run %s", address, root)
+	case err != nil:
+		return nil, "", err
 	}
-	return s, root, err
+	a.say("%s is run %s", address, root)
+	return s, root, nil
 }
 
 func newStore(app *app) *cobra.Command {
@@ -318,22 +316,4 @@ func (a *app) newFetched() (*box, error) {
 		return nil, errors.Join(err, b.close())
 	}
 	return b, nil
-}
-
-// storeHints are the next steps after a request to a store that failed.
-func storeHints(e *store.FaultError) []string {
-	switch {
-	case errors.Is(e, store.ErrMissing):
-		return []string{"push the run again from where it was sealed; \"spectrum store check STORE\" names all that is missing"}
-	case errors.Is(e, store.ErrUnlisted):
-		return []string{"name a run of it as STORE@BUNDLE_ROOT, as \"spectrum push\" printed it; or name the store as file:// or s3:// where you can"}
-	case errors.Is(e, unix.EISDIR):
-		return []string{"move that directory away: nothing of a store has its name; then retry"}
-	case strings.HasPrefix(e.Store, "file:") && machine.IsOrdinary(e.Err):
-		return machineHints(e)
-	}
-	return []string{
-		"check the address, the network, and what you may do there (AWS_PROFILE, AWS_ACCESS_KEY_ID); then retry: a push and a pull can be repeated",
-		"a slow server needs --timeout with a longer time",
-	}
 }

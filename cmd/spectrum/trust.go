@@ -1,13 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 
-	"github.com/spectrumfs/spectrum/internal/dropin"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spf13/cobra"
@@ -110,11 +106,8 @@ const nonePinned = "no validator is pinned now: candidates of every validator th
 
 // changeTrust prints the state of a validator after a change, or why nothing was changed.
 func (a *app) changeTrust(v *validator, err error) error {
-	if errors.Is(err, trust.ErrKnown) {
-		return refusedHint(err, "no command is needed; \"spectrum trust list\" lists the pinned and revoked validators")
-	}
 	if err != nil {
-		return refusedHint(err, namesValidator)
+		return refusedHint(err, trustChangeHint(err))
 	}
 	policy, err := loadTrust(v.state)
 	if err != nil {
@@ -154,23 +147,6 @@ func (a *app) trustPolicy() (trust.Policy, error) {
 	}
 	defer state.Close()
 	return loadTrust(state)
-}
-
-// placeHint is the way out where a file or directory of the operator does not count, with
-// what that means until then.
-func placeHint(err error, until string) string {
-	var bad *dropin.Error
-	switch {
-	case !errors.As(err, &bad):
-		return "fix the problem above and retry; until then " + until
-	case errors.Is(err, dropin.ErrWritable):
-		return fmt.Sprintf("look whether another user has changed it, then run chmod go-w %s; until then %s", shellQuote(bad.Path), until)
-	case errors.Is(err, dropin.ErrOwner):
-		return fmt.Sprintf("look at what it says; then, as root, run chown %d %s, or remove it; until then %s", os.Geteuid(), shellQuote(bad.Path), until)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("make %s readable for this user; until then %s", shellQuote(bad.Path), until)
-	}
-	return fmt.Sprintf("correct that file, or remove it: rm %s; until then %s", shellQuote(bad.Path), until)
 }
 
 func (a *app) listTrust() error {

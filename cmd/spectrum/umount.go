@@ -24,17 +24,8 @@ func newUmount(app *app) *cobra.Command {
 			if err != nil {
 				return refusedHint(fmt.Errorf("mount point %q: %w", args[0], err), nameView)
 			}
-			err = fusemount.UnmountReal(way.Real)
-			var busy *fusemount.BusyError
-			switch {
-			case errors.Is(err, fusemount.ErrNotOwn):
-				return err // a fault of the machine, see verdicts
-			case errors.As(err, &busy):
-				return heldByOthers(busy)
-			case errors.Is(err, fusemount.ErrUnavailable):
-				return err
-			case err != nil:
-				return refusedHint(err, nameView)
+			if err := fusemount.UnmountReal(way.Real); err != nil {
+				return notUnmounted(err)
 			}
 			app.say("unmounted %q", args[0])
 			return app.result("", map[string]any{"mountpoint": jsonText(args[0]), "ok": true})
@@ -44,17 +35,20 @@ func newUmount(app *app) *cobra.Command {
 
 const nameView = "name the directory that \"spectrum mount\" has mounted on; \"findmnt -t fuse.spectrum\" lists the views"
 
-// heldByOthers is a view that others than this command hold. The working directory of a
-// command is that of the shell that has started it.
-func heldByOthers(busy *fusemount.BusyError) error {
+// notUnmounted is the error of a view that was not unmounted: one that others than this command hold names
+// them. The working directory of a command is that of the shell that has started it.
+func notUnmounted(err error) error {
+	busy, isBusy := errors.AsType[*fusemount.BusyError](err)
+	if !isBusy {
+		return hinted(err, unmountHint(err, false))
+	}
 	own := func(h fusemount.Holder) bool { return h.PID == os.Getpid() }
 	if !slices.ContainsFunc(busy.Holders, own) {
-		return refusedHint(busy, "end the processes that use it, then run umount again")
+		return hinted(busy, unmountHint(busy, false))
 	}
 	others := &fusemount.BusyError{Path: busy.Path, Holders: slices.DeleteFunc(slices.Clone(busy.Holders), own)}
-	hint := fmt.Sprintf("your shell is in it: leave it with \"cd /\", then run \"spectrum umount %s\"", shellQuote(busy.Path))
 	if len(others.Holders) == 0 {
-		return refusedHint(fmt.Errorf("unmount %q: the working directory is in the view", busy.Path), hint)
+		return hinted(fmt.Errorf("unmount %q: the working directory is in the view", busy.Path), unmountHint(busy, true))
 	}
-	return refusedHint(others, hint)
+	return hinted(others, unmountHint(busy, true))
 }

@@ -1,11 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/restore/trust"
 	"github.com/spectrumfs/spectrum/staging"
@@ -59,6 +59,7 @@ type verdict struct {
 	law     func() ([]byte, error) // the JSON of a law, in place of code and details
 	details map[string]any         // in JSON
 	hints   []string
+	isOfRun bool // a view of many runs shows it, and not that run
 }
 
 // isFixable reports whether a damaged record can be the cause: an exit status that a repair of the
@@ -89,6 +90,7 @@ func verdictOf(err error) verdict {
 		if v.hints == nil {
 			v.hints = of.hints
 		}
+		v.isOfRun = v.isOfRun || of.isOfRun
 	}
 	if hints := systemHints(err, v.status); hints != nil || v.status == statusInterrupted { // an interrupted user needs no hint
 		v.hints = hints
@@ -166,12 +168,18 @@ var verdicts = []func(error) verdict{
 	on(func(e *overlay.UnavailableError) verdict {
 		return verdict{status: statusUnavailable, code: codeOverlay, hints: []string{e.Hint}}
 	}),
-	on(func(e *unfitError) verdict { return verdict{details: e.details, hints: known(e.failed[0].Remedy)} }),
+	on(func(e *unfitError) verdict {
+		remedy := e.failed[0].Remedy
+		if e.onlyMounting { // an error of mounting
+			return verdict{details: e.details, hints: known(remedy)}
+		}
+		return verdict{status: statusRejected, code: codeUnfit, details: e.details, hints: known(cmp.Or(remedy, "fix what failed; \"spectrum doctor -v\" shows every check"))}
+	}),
 	on(func(e *codedError) verdict {
 		return verdict{code: e.code, details: e.details, hints: slices.Concat(known(e.hint), e.hints)}
 	}),
 	on(func(e *restore.Failure) verdict {
-		v := verdict{law: restore.ResultOf(e).JSON}
+		v := verdict{law: restore.ResultOf(e).JSON, isOfRun: e.Code != restore.InternalError}
 		if e.Code == restore.RollbackFailed { // whatever it was that failed
 			v.status = statusOfFailure(e)
 		}
@@ -216,6 +224,13 @@ var verdicts = []func(error) verdict{
 	}),
 	on(func(e *usageError) verdict { return verdict{status: statusUsage, code: codeUsage, hints: e.hints()} }),
 	on(func(e *refusedError) verdict { return verdict{hints: []string{e.hint}} }),
+	rejection(preview.ErrDecision, "conflicts have the numbers of the preview without this --decide"),
+	rejection(store.ErrAmbiguous, "give more digits; \"spectrum ls STORE\" lists the runs"),
+	rejection(savepoint.ErrAmbiguous, listsSavepoints),
+	rejection(snapshot.ErrAmbiguous, listsSnapshots),
+	rejection(quarantine.ErrUnknown, listsHeld),
+	rejection(quarantine.ErrAmbiguous, listsHeld),
+	rejection(quarantine.ErrNotHeld, listsHeld),
 
 	// Mounting.
 	at(fusemount.ErrAllowOther, verdict{hints: []string{
@@ -263,7 +278,7 @@ var verdicts = []func(error) verdict{
 		return verdict{details: map[string]any{"preview_id": e.id, "statement": e.recommended}, hints: e.hints()}
 	}),
 	on(func(e *slipOfForm) verdict {
-		return verdict{status: statusApproval, code: codeApprovalUnfit, hints: e.hints}
+		return verdict{status: statusApproval, code: codeApprovalUnfit, hints: e.hints()}
 	}),
 	on(func(e *action.VagueError) verdict { return verdict{hints: vagueHints(e)} }),
 	approval(errApprovalRequired, codeApprovalRequired, againHint, "then \"spectrum commit --preview ID --approve STATEMENT\"; the preview recommends a statement"),
@@ -289,7 +304,7 @@ var verdicts = []func(error) verdict{
 	on(func(e *bundle.HolesError) verdict {
 		return verdict{details: map[string]any{"limit": int64(bundle.MaxHoles), "path": jsonText(e.Path), "size": e.Size}}
 	}),
-	at(verify.ErrHoles, verdict{status: statusPolicy, code: codeHoles, hints: []string{
+	at(verify.ErrHoles, verdict{status: statusPolicy, code: codeHoles, isOfRun: true, hints: []string{
 		"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law",
 	}}),
 	at(existing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
@@ -309,7 +324,7 @@ var verdicts = []func(error) verdict{
 			"repair or remove the named record; removing it releases the candidate, and \"spectrum audit show\" shows what held it",
 		}}
 	}),
-	at(restore.ErrBlockTable, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
+	at(restore.ErrBlockTable, verdict{status: statusPolicy, code: codeQuarantined, isOfRun: true, hints: []string{
 		"without --lazy everything is read, and no block table is needed; ask the signer for a bundle with a right one",
 	}}),
 	at(errRevoked, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
@@ -320,7 +335,7 @@ var verdicts = []func(error) verdict{
 	on(func(e *verify.Reject) verdict { return verdict{hints: known(rejectHints[e.Code])} }),
 	on(func(e *restore.Failure) verdict { return verdict{status: statusOfFailure(e), hints: failureHintsOf(e)} }),
 	at(snapshot.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
-	on(func(e *verify.Reject) verdict { return verdict{status: statusRejected, law: e.JSON} }),
+	on(func(e *verify.Reject) verdict { return verdict{status: statusRejected, law: e.JSON, isOfRun: true} }),
 	on(func(e *staging.BusyError) verdict {
 		hint := "wait for it with --lock-timeout 5m"
 		if !errors.Is(e, pathsafe.ErrLocked) {
@@ -336,8 +351,10 @@ var verdicts = []func(error) verdict{
 			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Check which users can write to the state directory, and keep the log unchanged; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it",
 		}}
 	}),
-	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused}),
-	at(verify.ErrDirectories, verdict{status: statusRejected, code: codeRefused, hints: []string{
+	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused, isOfRun: true, hints: []string{
+		"\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view",
+	}}),
+	at(verify.ErrDirectories, verdict{status: statusRejected, code: codeRefused, isOfRun: true, hints: []string{
 		"seal less deep paths, or fewer of them in one run; the limit is this program's and no verdict of a law",
 	}}),
 	func(err error) verdict {
@@ -376,46 +393,13 @@ func approval(err error, c code, hints ...string) func(error) verdict {
 	return at(err, verdict{status: statusApproval, code: c, hints: hints})
 }
 
+// rejection is a row for an error of the request that has no code of its own.
+func rejection(err error, hint string) func(error) verdict {
+	return at(err, verdict{status: statusRejected, code: codeRefused, hints: []string{hint}})
+}
+
 func trustHint(validator string) string {
 	return fmt.Sprintf("if you trust this validator, run \"spectrum trust add %s\", then this again; \"spectrum trust list\" lists the pinned and revoked validators", validator)
-}
-
-// failureHintsOf are the next steps after a verdict on a restore.
-func failureHintsOf(e *restore.Failure) []string {
-	hints := known(failureHints[e.Code])
-	if abs, err := filepath.Abs(e.Path); e.Code == restore.TargetNotAbsolute && e.Path != "" && err == nil {
-		hints = []string{"give --restore-root as an absolute path: " + withRoot(os.Args[1:], e.Path, abs)}
-	}
-	if e.Code == restore.TargetNotExist && e.Path != "" {
-		hints = []string{"a restore never makes its own root: mkdir -p " + shellQuote(e.Path)}
-		if meant := nearPath(e.Path); meant != "" {
-			hints = append([]string{"did you mean --restore-root " + shellQuote(meant)}, hints...)
-		}
-	}
-	if e.Code == restore.FinalizeFailed && errors.Is(e, pathsafe.ErrCrossesMount) {
-		hints = []string{crossingHint}
-	}
-	return slices.Concat(hints, lackHints(e))
-}
-
-// withRoot is a command line, quoted for a shell, with another restore root in the place of one; only the
-// flag where the root is not on the line.
-func withRoot(args []string, root, other string) string {
-	const flag = "--restore-root"
-	line, found := []string{"spectrum"}, false
-	for n, arg := range args {
-		switch {
-		case arg == flag+"="+root:
-			arg, found = flag+"="+other, true
-		case n > 0 && args[n-1] == flag && arg == root:
-			arg, found = other, true
-		}
-		line = append(line, shellQuote(arg))
-	}
-	if !found {
-		return flag + " " + shellQuote(other)
-	}
-	return strings.Join(line, " ")
 }
 
 // isTooLong reports whether a path is over the limit of the system.
@@ -464,18 +448,19 @@ func (v *verdict) json(err error) []byte {
 // rejectedJSON is REJECTED.json of a view of many runs: the verdict on a run. False: the error
 // is none.
 func rejectedJSON(err error) ([]byte, bool) {
+	v := verdictOf(err)
+	if !v.isOfRun {
+		return nil, false
+	}
 	if reject, is := errors.AsType[*verify.Reject](err); is {
 		raw, err := reject.JSON()
 		return append(raw, '\n'), err == nil
 	}
-	v := verdictOf(err)
 	if failure, is := errors.AsType[*restore.Failure](err); is && failure.Code != restore.InternalError {
 		v.code, v.details = code(failure.Code), map[string]any{}
 		if failure.Path != "" {
 			v.details["path"] = jsonText(failure.Path)
 		}
-	} else if !errors.Is(err, verify.ErrHoles) && !errors.Is(err, verify.ErrDirectories) && !errors.Is(err, fusefs.ErrBadTree) && !errors.Is(err, restore.ErrBlockTable) {
-		return nil, false
 	}
 	raw, err := canonjson.Marshal(map[string]any{"code": string(v.code), "details": v.details, "message": jsonText(err.Error()), "ok": false})
 	return append(raw, '\n'), err == nil

@@ -57,7 +57,7 @@ func rowOfTable(row ast.Expr) (subject string, decides []string) {
 	if !ok { // a function of its own, by where it stands
 		return "", nil
 	}
-	if name := types.ExprString(call.Fun); name == "approval" {
+	if name := types.ExprString(call.Fun); name == "approval" || name == "rejection" {
 		return types.ExprString(call.Args[0]), []string{"status", "code", "hints"}
 	}
 	subject = types.ExprString(call.Args[0])

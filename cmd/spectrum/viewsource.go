@@ -2,13 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
-	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
@@ -169,11 +167,7 @@ func (v *candidateView) mount(mountpoint string, opts fusemount.Options) (*fusem
 	if v.changes != nil {
 		shown.Changes = v.changes.patch
 	}
-	mounted, err := v.view.Mount(shown, mountpoint, opts)
-	if errors.Is(err, fusefs.ErrBadTree) {
-		err = refusedHint(err, "\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view")
-	}
-	return mounted, err
+	return v.view.Mount(shown, mountpoint, opts)
 }
 
 func (v *candidateView) describe() (text string, fields map[string]any) {

@@ -29,6 +29,14 @@ func refusedHint(err error, hint string) error {
 	return &refusedError{err, hint}
 }
 
+// hinted is refusedHint for a hint of the table, which is "" where it has none for this step.
+func hinted(err error, hint string) error {
+	if hint == "" {
+		return err
+	}
+	return refusedHint(err, hint)
+}
+
 // codedError is a verdict with a code of its own, in no law.
 type codedError struct {
 	code    code
