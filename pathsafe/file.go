@@ -38,11 +38,11 @@ func (f *File) Close() error {
 	}
 	fd := f.fd
 	f.fd = -1
+	f.release()
 	if f.lent != nil {
 		f.lent()
 		return nil
 	}
-	f.release()
 	return f.failed("close", unix.Close(fd))
 }
 

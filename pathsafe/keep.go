@@ -85,7 +85,7 @@ func CloseAll(files []*File) error {
 	var errs []error
 	for len(files) > 0 {
 		n := 1
-		for n < len(files) && files[n].fd == files[0].fd+n {
+		for n < len(files) && files[n].fd == files[0].fd+n && files[0].lent == nil && files[n].lent == nil {
 			n++
 		}
 		if n == 1 || !hasCloseRange() {

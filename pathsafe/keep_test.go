@@ -62,6 +62,9 @@ func TestLend(t *testing.T) {
 	defer near.Close()
 	f, _, err := near.OpenRegular(openDir(t, dir, chooseWalker()), mustParse(t, "f"), NoLinks)
 	must(t, err)
+	other, _, err := near.OpenRegular(openDir(t, dir, chooseWalker()), mustParse(t, "f"), NoLinks)
+	must(t, err)
+	defer other.Close()
 	closed := 0
 	for range 2 {
 		lent := f.Lend(func() { closed++ })
@@ -76,7 +79,13 @@ func TestLend(t *testing.T) {
 			t.Error("it was closed twice")
 		}
 	}
-	if err := f.Lend(nil).Close(); err != nil || closed != 2 {
+	must(t, CloseAll([]*File{f.Lend(func() { closed++ }), other.Lend(nil)}))
+	for _, f := range []*File{f, other} {
+		if _, err := StatFile(f); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := f.Lend(nil).Close(); err != nil || closed != 3 {
 		t.Errorf("closed %d times: %v", closed, err)
 	}
 	must(t, f.Close())
