@@ -47,7 +47,7 @@ func (f *File) Keep() bool {
 }
 
 // ExpectKept prepares this process for n more files that it keeps open. Without that the kernel
-// enlarges the table of descriptors several times, and each time all other threads wait.
+// enlarges the table of descriptors several times, and each time waits for all processors.
 func (d *Dir) ExpectKept(n int) {
 	const small = 128 // the table has room for so many
 	if n = int(min(int64(n), keepable()-kept.Load())); n < small {
