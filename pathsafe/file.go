@@ -14,7 +14,9 @@ import (
 type File struct {
 	fd   int
 	name string
-	size int64 // when it was opened; -1 for a new one
+	size int64  // when it was opened; -1 for a new one
+	kept bool   // see Keep
+	lent func() // see Lend; nil for an owner
 }
 
 // An Opened is a [File] or an [os.File].
@@ -36,6 +38,11 @@ func (f *File) Close() error {
 	}
 	fd := f.fd
 	f.fd = -1
+	f.release()
+	if f.lent != nil {
+		f.lent()
+		return nil
+	}
 	return f.failed("close", unix.Close(fd))
 }
 
@@ -69,6 +76,7 @@ func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 func (f *File) OS() *os.File {
 	fd := f.fd
 	f.fd = -1
+	f.release()
 	return os.NewFile(uintptr(fd), f.name)
 }
 

@@ -34,11 +34,12 @@ type attempt struct {
 	free, session, held      dir // see despiteMounts: the root without mounts, that with them, and the staging directory in that, which is locked
 	stageCreated             created
 	swaps                    []swapping
-	artifacts                int       // how many of them, the last ones
-	dirs                     []staying // deepest first
-	times                    []staying // of a commit: directories beneath the root in which names change, with their times
-	copies                   copies    // the files that come
-	known                    bool      // what INTENT has is known
+	artifacts                int              // how many of them, the last ones
+	dirs                     []staying        // deepest first
+	times                    []staying        // of a commit: directories beneath the root in which names change, with their times
+	copies                   copies           // the files that come
+	openCopies               []*pathsafe.File // of the files that come; nil for one that is closed
+	known                    bool             // what INTENT has is known
 	manifest                 []byte
 	dirPerm                  func(path pathsafe.Path) uint32
 	report                   func(phase string, bytes int64) // may be nil
@@ -152,6 +153,7 @@ func (a *attempt) isCommit() bool { return a.kind == KindCommit }
 
 // close closes all handles.
 func (a *attempt) close() {
+	a.dropCopies()
 	for _, d := range []*dir{&a.stage, &a.news, &a.olds, &a.trash, &a.hold, &a.keeping, &a.held} {
 		d.Close()
 		*d = dir{}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ const writeBackMin = 128 << 10
 // as it was written.
 func (a *attempt) stageFiles(ctx context.Context) *Error {
 	a.progress(PhaseStage, 0)
+	a.openCopies = make([]*pathsafe.File, len(a.copies.files))
 	batches := a.batches()
 	return parallel(ctx, a.workers, len(batches), func() worker {
 		return &copier{attempt: a, at: cache{base: a.news}, batches: batches}
@@ -102,10 +104,35 @@ func (c *copier) one(ctx context.Context, i int) *Error {
 			f.created.see(st, anySize)
 		}
 	}
+	if failure == nil && c.staysOpen(f) && dst.Keep() {
+		c.openCopies[i] = dst
+		return nil
+	}
 	if err := c.s.CloseFile(dst); err != nil && failure == nil {
 		return fail(StepStage, name, err)
 	}
 	return failure
+}
+
+// staysOpen reports whether a copy stays open until verify has checked it at its name, which
+// then need not open it again. A program that other processes can run may not be open for
+// writing, and a file that its owner may not read is to be found out by opening it.
+func (c *copier) staysOpen(f *copiedFile) bool {
+	return !c.swaps[f.top].goes && f.Perm&0o111 == 0 && f.Perm&0o400 != 0
+}
+
+// closeCopies closes the copies that are still open. All of them were synced.
+func (a *attempt) closeCopies() error {
+	if !slices.ContainsFunc(a.openCopies, func(f *pathsafe.File) bool { return f != nil }) {
+		return nil
+	}
+	return a.s.closeAll(newsName, a.openCopies)
+}
+
+// dropCopies is closeCopies for copies that are given up, and after it.
+func (a *attempt) dropCopies() {
+	_ = pathsafe.CloseAll(a.openCopies)
+	a.openCopies = nil
 }
 
 // fill makes dst the copy of f: content, check, times, mode, metadata taken over from the

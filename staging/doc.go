@@ -39,8 +39,9 @@
 //     other order btrfs can come back from a power cut with both names. Directories that stay get
 //     their owners, attributes, modes and times. Then every name is looked up again from the root:
 //     it must be the staged inode (device, inode, birth time, size), and files are checked again.
-//     Files of one directory are opened by their names in it, at most 256 in a row: its path is
-//     looked up before the first and after the last, and must lead to the same directory.
+//     Files of one directory are looked up by their names in it, at most 256 in a row: its path is
+//     looked up before the first and after the last, and must lead to the same directory. A copy
+//     that has stayed open since step 3 is not opened again: its name must lead to its inode.
 //  5. [Tx.Commit] writes all artifacts into staging, syncs them, and writes the record COMMITTED:
 //     their identities. Then the artifacts are moved to their names in the given order, and after
 //     them the trees that are marked as last. Each is looked up again and checked. The directory

@@ -127,6 +127,15 @@ func (d dir) openNear(near *pathsafe.Opener, p pathsafe.Path) (f *pathsafe.File,
 	return f, st, err
 }
 
+// statNear describes what is at a name, for files of one directory in a row.
+func (d dir) statNear(near *pathsafe.Opener, p pathsafe.Path) (st pathsafe.Stat, err error) {
+	err = d.s.Do("open", p.String(), func() error {
+		st, err = near.StatPath(d.H, p, pathsafe.LinksBeneath)
+		return err
+	})
+	return st, err
+}
+
 // still requires the directory whose files were opened last to be where it was.
 func (d dir) still(near *pathsafe.Opener) error { return d.s.Do("look again", d.H.Name(), near.Still) }
 
@@ -296,6 +305,11 @@ func (s *sysHook) startWriteBack(f pathsafe.Opened, off, n int64) {
 	_ = s.Do("start write-back", f.Name(), func() error {
 		return unix.SyncFileRange(int(f.Fd()), off, n, unix.SYNC_FILE_RANGE_WRITE)
 	})
+}
+
+// closeAll closes files whose content is durable.
+func (s *sysHook) closeAll(name string, files []*pathsafe.File) error {
+	return s.Do("close", name, func() error { return pathsafe.CloseAll(files) })
 }
 
 func (s *sysHook) setModTime(f pathsafe.Opened, t time.Time) error {

@@ -229,6 +229,7 @@ func (tx *Tx) Abort(err *error) {
 		*err = failed
 	}
 	if tx.begun {
+		tx.a.dropCopies() // else they would count as files that a process has open for writing
 		failed.Rollback, failed.Attempt, failed.Staging = tx.a.undo(), tx.a.id, tx.a.stageName
 		failed.Kept = tx.a.kept
 	}

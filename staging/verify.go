@@ -14,9 +14,13 @@ import (
 func (a *attempt) verify(ctx context.Context) *Error {
 	a.progress(PhaseVerify, 0)
 	batches := a.batches()
-	return parallel(context.WithoutCancel(ctx), a.workers, len(batches)+len(a.copies.dirs), func() worker {
+	failure := parallel(context.WithoutCancel(ctx), a.workers, len(batches)+len(a.copies.dirs), func() worker {
 		return &verifier{attempt: a, batches: batches}
 	})
+	if err := a.closeCopies(); err != nil && failure == nil {
+		return fail(StepFinalize, "", err)
+	}
+	return failure
 }
 
 // A verifier is a worker of verify.
@@ -36,7 +40,7 @@ func (v *verifier) do(ctx context.Context, turn int) *Error {
 		return v.dir(&v.copies.dirs[turn-len(v.batches)])
 	}
 	for _, i := range v.batches[turn] {
-		if err := v.file(ctx, &v.copies.files[i]); err != nil {
+		if err := v.file(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -49,9 +53,10 @@ func (v *verifier) do(ctx context.Context, turn int) *Error {
 	return fail(step, v.copies.files[v.batches[turn][0]].path.String(), err)
 }
 
-func (v *verifier) file(ctx context.Context, f *copiedFile) *Error {
+func (v *verifier) file(ctx context.Context, i int) *Error {
+	f := &v.copies.files[i]
 	name := f.path.String()
-	got, st, err := v.root.openNear(&v.near, f.path)
+	got, st, err := v.open(i)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fail(StepMissing, name, err)
 	}
@@ -70,6 +75,20 @@ func (v *verifier) file(ctx context.Context, f *copiedFile) *Error {
 		v.progress(PhaseVerify, f.Size)
 	}
 	return fail(StepVerify, name, err)
+}
+
+// open looks up a file by its name. The copy that is still open is that file if the name leads
+// to the identity of the copy: no other inode can have its number while it is open.
+func (v *verifier) open(i int) (*pathsafe.File, pathsafe.Stat, error) {
+	path := v.copies.files[i].path
+	if i >= len(v.openCopies) || v.openCopies[i] == nil {
+		return v.root.openNear(&v.near, path)
+	}
+	st, err := v.root.statNear(&v.near, path)
+	if err != nil {
+		return nil, st, err
+	}
+	return v.openCopies[i].Lend(nil), st, nil
 }
 
 // dir checks a directory that was moved to its place.

@@ -29,6 +29,7 @@ type Bundle struct {
 	dirs        []directory
 	sourceDirs  []directory // as their sources are, if dirs are signed
 	artifacts   []*keptArtifact
+	sources     *Sources // some of which are open
 
 	changes      *bundle.Changes
 	changesFault error
@@ -50,6 +51,7 @@ func (e *examination) bundle() (*Bundle, error) {
 		dirPerm:     e.dirPerm,
 		artifacts:   e.kept,
 		dir:         e.dir,
+		sources:     e.watch.Sources,
 	}
 	if err := b.readChanges(e); err != nil {
 		return nil, err
@@ -134,8 +136,12 @@ func (o Output) LstatNear(near *pathsafe.Opener) (pathsafe.Stat, error) {
 	return near.StatPath(o.bundle.project, o.output.path, pathsafe.NoLinks)
 }
 
-// OpenNear is OpenSource by an opener, for outputs in their order.
+// OpenNear is OpenSource by an opener, for outputs in their order. A source that [Watch].Sources
+// has kept open is not opened again if it is still the file at its name.
 func (o Output) OpenNear(near *pathsafe.Opener) (*pathsafe.File, error) {
+	if f := o.bundle.sources.take(o, near); f != nil {
+		return f, nil
+	}
 	f, _, err := near.OpenRegular(o.bundle.project, o.output.path, pathsafe.NoLinks)
 	return f, err
 }

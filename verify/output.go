@@ -34,6 +34,10 @@ type Watch struct {
 	// blockhash), which makes later checks many times faster and hashing a little slower, and
 	// the artifacts are recorded. Without processor instructions for that, no block is tagged.
 	Reread bool
+
+	// Sources keeps the sources of outputs open for [Output.OpenNear]; nil closes each of them
+	// when it was hashed.
+	Sources *Sources
 }
 
 // canTag reports whether tags are as strong as in theory: without instructions for them, their
@@ -138,13 +142,16 @@ func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declarat
 		return nil, err
 	}
 	outputs := make([]output, len(declared))
+	if policy.watch.Sources != nil {
+		project.ExpectKept(len(declared))
+	}
 	newReader := func() *outputReader { return &outputReader{hasher: policy.watch.newHasher(policy.blocks.table)} }
 	err := inorder.Each(ctx, 0, len(declared), newReader, func(r *outputReader, i int) (err error) {
 		d := &declared[i]
 		if policy.skipIllFormed && !d.wellFormed() {
 			return nil
 		}
-		if outputs[i], err = d.read(ctx, project, r, policy.watch); err == nil {
+		if err = d.read(ctx, project, r, policy.watch, &outputs[i]); err == nil {
 			policy.blocks.compare(i, d.name, outputs[i].table.Size(), r.hasher.Values())
 		}
 		return err
@@ -164,27 +171,34 @@ type outputReader struct {
 // Close closes the directory that is held.
 func (r *outputReader) Close() { r.near.Close() }
 
-// read reads one output and returns the verdict on it. A link that stays beneath
+// read reads one output into out and returns the verdict on it. A link that stays beneath
 // the project root is followed, an absolute one too (decisions D4 and D29).
-func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, r *outputReader, watch Watch) (output, error) {
+func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, r *outputReader, watch Watch, out *output) error {
 	path, err := pathsafe.Parse(d.name)
 	if err != nil {
-		return output{}, d.missing(err)
+		return d.missing(err)
 	}
 	f, st, err := r.near.OpenRegular(project, path, pathsafe.LinksUnder)
 	if err != nil {
-		return output{}, d.missing(err)
+		return d.missing(err)
 	}
-	defer f.Close()
+	stays := false
+	defer func() {
+		if !stays {
+			_ = f.Close()
+		}
+	}()
 	table, err := r.hasher.Sum(ctx, blockhash.Watched(newSparse(f, st), watch.Hashed), readLimit(st.Size))
 	if err != nil {
-		return output{}, d.missing(err)
+		return d.missing(err)
 	}
 	if actual := digestText(&table); actual != d.text() {
-		return output{}, d.mismatch(actual)
+		return d.mismatch(actual)
 	}
 	perm := st.Mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid)
-	return output{path, table, perm, perm, int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}, nil
+	*out = output{path, table, perm, perm, int32(st.ModTime.Nanosecond()), st.ModTime.Unix()}
+	stays = watch.Sources.keep(out, f, st)
+	return nil
 }
 
 // text is the hash as it was signed.

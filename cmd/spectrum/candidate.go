@@ -25,12 +25,13 @@ type candidate struct {
 	asked    preview.Requested
 	project  *pathsafe.Dir // nil without a run
 	runs     []*verify.Run
-	reread   bool           // its content will be read through the plan
-	stuck    bool           // a reader that was left behind may still use it
-	warning  string         // of its last preview; "" for none
-	unpinned preview.Signed // the signers of a savepoint's files, if its key needs a pin because of them
-	shown    []string       // the bundle roots that a view shows of it; nil if unknown
-	fetched  *box           // the project of a run that was fetched from a store; nil for none
+	reread   bool            // its content will be read through the plan
+	sources  *verify.Sources // for a commit: outputs that stay open until they are copied
+	stuck    bool            // a reader that was left behind may still use it
+	warning  string          // of its last preview; "" for none
+	unpinned preview.Signed  // the signers of a savepoint's files, if its key needs a pin because of them
+	shown    []string        // the bundle roots that a view shows of it; nil if unknown
+	fetched  *box            // the project of a run that was fetched from a store; nil for none
 }
 
 // addChain adds the flag that makes a chain of one run directory.
@@ -227,6 +228,7 @@ func (c *candidate) close() {
 	if c.stuck {
 		return
 	}
+	c.sources.Close()
 	for _, run := range c.runs {
 		run.Close()
 	}
@@ -242,7 +244,7 @@ func (c *candidate) close() {
 // verification.
 func (c *candidate) restore(b *bar) restore.Candidate {
 	watch := b.verifying(len(c.runs))
-	watch.Reread = c.reread
+	watch.Reread, watch.Sources = c.reread, c.sources
 	return restore.Candidate{Runs: c.runs, Chain: c.origin.Chain, Watch: watch}
 }
 

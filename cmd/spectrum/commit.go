@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/staging"
+	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
 
@@ -212,7 +213,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 		return err
 	}
 	defer c.close()
-	c.asked = record.Asked()
+	c.asked, c.sources = record.Asked(), new(verify.Sources)
 	in, err := a.enterFor(ctx, state, record.Origin().RestoreRoot, opts.wait)
 	if err != nil {
 		return err
@@ -248,6 +249,7 @@ type decided struct {
 func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *action.Root, d decided) error {
 	r := d.restore
 	if !d.approval.Whole() {
+		d.candidate.sources.Close() // they are verified and kept again, as those of the part
 		part, err := a.derive(ctx, state, d)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/verify"
 )
 
 // derived is the approved part of a candidate, sealed as a candidate of its own
@@ -54,7 +55,7 @@ func (a *app) planDerived(ctx context.Context, state *statedir.Dir, origin previ
 	if err != nil {
 		return nil, err
 	}
-	c.asked = asked
+	c.asked, c.sources = asked, new(verify.Sources)
 	bar := a.newBar("verifying what is approved")
 	defer bar.done()
 	r, err := examine(ctx, c, func() (*restore.Restore, error) {

@@ -195,7 +195,8 @@ func TestForeignInStaging(t *testing.T) {
 }
 
 // TestHaltOutsideOfTheRoot: a root that turned read-only cannot take the mark of
-// a halt. What remembers halts elsewhere can.
+// a halt. What remembers halts elsewhere can. (The kernel lets no root turn read-only while copies
+// are open for writing, which is until they have been verified.)
 func TestHaltOutsideOfTheRoot(t *testing.T) {
 	for _, remembered := range []bool{true, false} {
 		s := emptyScene(t, false)
@@ -209,7 +210,7 @@ func TestHaltOutsideOfTheRoot(t *testing.T) {
 		in, _, err := action.Enter(t.Context(), s.root, e)
 		must(t, err)
 		remount := func(flags uintptr) { must(t, unix.Mount("", s.root, "", unix.MS_REMOUNT|flags, "")) }
-		err = action.Commit(t.Context(), in, s.approve(), action.Watch{Progress: at(verifyPhase, func() { remount(unix.MS_RDONLY) })})
+		err = action.Commit(t.Context(), in, s.approve(), action.Watch{Progress: at(publishPhase, func() { remount(unix.MS_RDONLY) })})
 		in.Leave()
 		remount(0)
 		if got := failureOf(t, err); got.Code != restore.RollbackFailed {

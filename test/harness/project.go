@@ -106,13 +106,19 @@ func (p *Project) write(t testing.TB, name, content string) {
 	path := p.Source(name)
 	Must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	Must(t, os.WriteFile(path, []byte(content), 0o600))
-	sum := 0
+	Must(t, os.Chmod(path, ModeOf(name)))
+	when := time.Unix(1_600_000_000+int64(sum(name)), 0)
+	Must(t, os.Chtimes(path, when, when))
+}
+
+// ModeOf returns the mode of a source, which depends on its name.
+func ModeOf(name string) os.FileMode { return []os.FileMode{0o600, 0o644, 0o755}[sum(name)%3] }
+
+func sum(name string) (sum int) {
 	for _, b := range []byte(name) {
 		sum += int(b)
 	}
-	Must(t, os.Chmod(path, []os.FileMode{0o600, 0o644, 0o755}[sum%3]))
-	when := time.Unix(1_600_000_000+int64(sum), 0)
-	Must(t, os.Chtimes(path, when, when))
+	return sum
 }
 
 // roots asks the program for the roots that the reports must name. How they

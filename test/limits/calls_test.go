@@ -16,9 +16,9 @@ import (
 // verification of its source to the check in its final place.
 var callsAFile = map[string]int{
 	"statx":           6, // holes; source at its hash; plan; source at its copy; staged; in place
-	"openat2":         3, // source, source at its copy, in place: handles that cannot read
-	"openat":          4, // these three for reading; the new file
-	"close":           7,
+	"openat2":         1, // source: a handle that cannot read
+	"openat":          2, // the same for reading; the new file
+	"close":           1, // that handle; source and copy are closed with others
 	"pread64":         3, // the three hashes
 	"copy_file_range": 1,
 	"utimensat":       1,
@@ -26,14 +26,17 @@ var callsAFile = map[string]int{
 }
 
 // TestCallsAFile: a commit of new files makes no more system calls for each of them than
-// docs/performance.md has. Twice as many files in one directory take twice as many calls.
+// docs/performance.md has. Programs take more. Twice as many files in one directory take twice as
+// many calls.
 func TestCallsAFile(t *testing.T) {
 	const few, many = 20, 60
 	count := map[string]int{}
 	for sign, files := range map[int]int{-1: few, 1: many} {
 		run := harness.Files{}
-		for i := range files {
-			run[fmt.Sprintf("new/sub/%d", i)] = strings.Repeat(fmt.Sprint(i%10), 8<<10)
+		for i := 0; len(run) < files; i++ {
+			if name := fmt.Sprintf("new/sub/%d", i); harness.ModeOf(name)&0o111 == 0 {
+				run[name] = strings.Repeat(fmt.Sprint(i%10), 8<<10)
+			}
 		}
 		dir := harness.MemoryDir(t)
 		p := harness.NewIn(t, dir, run)

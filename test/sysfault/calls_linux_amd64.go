@@ -89,6 +89,7 @@ var shapes = map[uint64]shape{
 	unix.SYS_SYNC_FILE_RANGE: about("sync_file_range", 0, -1),
 	unix.SYS_FLOCK:           about("flock", 0, -1),
 	unix.SYS_CLOSE:           about("close", 0, -1),
+	unix.SYS_CLOSE_RANGE:     about("close", 0, -1), // of several descriptors, the first of them
 	unix.SYS_READ:            reading(moving("read", 0, 2)),
 	unix.SYS_PREAD64:         reading(moving("pread64", 0, 2)),
 	unix.SYS_GETDENTS64:      reading(about("getdents64", 0, -1)),
