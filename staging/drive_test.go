@@ -69,13 +69,13 @@ func (s *spec) change() Change {
 	return c
 }
 
-// exchange is a change that is no commit, what makes its trees, and what looks at what was
-// displaced.
+// exchange is a change that is no commit, what makes its trees, and what its caller does before
+// Commit.
 type exchange struct {
 	Change
 	dirs    []dirMeta
 	stage   func(ctx context.Context, dir *pathsafe.Dir) error
-	settled func(ctx context.Context, old *pathsafe.Dir) error // may be nil
+	settled func() error // called between Move and Commit; may be nil
 }
 
 // dirMeta is what a directory that stays gets.
@@ -118,8 +118,7 @@ func (l *session) carryOut(ctx context.Context, e exchange, leftover func(name s
 		return err
 	}
 	if e.settled != nil {
-		old, _ := tx.Displaced()
-		if err := l.s.Do("settle", tx.Staging(), func() error { return e.settled(ctx, old) }); err != nil {
+		if err := l.s.Do("settle", tx.Staging(), e.settled); err != nil {
 			return err
 		}
 	}

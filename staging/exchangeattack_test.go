@@ -48,7 +48,7 @@ var errUnsettled = errors.New("unsettled")
 
 // unsettled lets the exchange fail at its end, when do has been done.
 func (f *fair) unsettled(do func()) {
-	f.e.settled = func(context.Context, *pathsafe.Dir) error {
+	f.e.settled = func() error {
 		do()
 		return errUnsettled
 	}

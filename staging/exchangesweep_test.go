@@ -1,12 +1,10 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
@@ -143,7 +141,7 @@ func sweepUndo(g *fairground, fault fault, last string) {
 	t := g.t
 	t.Helper()
 	run := func(f *fair, in *injector) *Error {
-		f.e.settled = func(context.Context, *pathsafe.Dir) error { return nil }
+		f.e.settled = func() error { return nil }
 		return failure(t, f.run(breakAt(last, in)))
 	}
 	total := g.calls(func(f *fair, none *injector) {

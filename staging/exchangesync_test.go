@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
@@ -48,7 +46,7 @@ func TestEverySyncOfExchange(t *testing.T) {
 		}
 		for _, last := range []string{"settle", "sync"} {
 			try("undone after "+last, func(f *fair, r *recorder) {
-				f.e.settled = func(context.Context, *pathsafe.Dir) error { return nil }
+				f.e.settled = func() error { return nil }
 				if e := failure(t, f.run(r.hook(breakAt(last, &injector{})))); e.Rollback != nil {
 					t.Fatal(e)
 				}

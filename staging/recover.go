@@ -226,15 +226,6 @@ func (u *Unfinished) hold(ctx context.Context) error {
 	})
 }
 
-// Displaced is what the attempt has displaced, once Resolve has completed it, until Forget. It
-// is that of [Tx.Displaced].
-func (u *Unfinished) Displaced() (*pathsafe.Dir, []Displaced) {
-	if u.end.Result != Completed {
-		return nil, nil
-	}
-	return u.a.olds.H, u.a.displacedAll()
-}
-
 // Release is Resolve for an attempt that cannot be ended, for the given reason, after an
 // operator has acknowledged that: the journal becomes void, and what is left of the attempt
 // stays. An attempt that cannot be read has nothing to release.
