@@ -182,6 +182,28 @@
 // the mode, owner, attributes and time of INTENT. So a directory with entries goes by a swap for
 // each of its names.
 //
+// # Design choices
+//
+// Displaced entries that must be kept stay in the root, in spectrum-kept-<uuid>. They are not moved
+// into the snapshot store of the caller: that may be on another file system, where a move is a copy
+// that takes space and misses later writes; and a process that has the file open could go on writing
+// to an object that the store names by its hash. The caller needs no such move: its snapshot has
+// read the old entries in full before the change.
+//
+// The kind of a change decides what happens to displaced entries; there is no policy for a single
+// swap. INTENT has it before anything is moved, so an undo and a recovery never depend on a later
+// record or on the caller, and entries of one change cannot be treated by different rules.
+//
+// On an overlay files are copied up before INTENT, under the lock, and not after it: INTENT must
+// record the inodes that the change moves, and a record is never changed. A kill in between leaves
+// only copied-up files with the same content, and needs no recovery.
+//
+// If COMMITTED was renamed but could not be synced, it is undetermined whether a crash keeps it.
+// [Tx.Abort] does not leave that to the next session if it can help it: it renames the record to
+// ROLLING_BACK, durably, and undoes everything. So after an error that passes, such as a full disk,
+// the root is clean at once. Only if this rename or its sync fails, nothing is undone, and
+// [Unfinished.Resolve] decides by the record that is there.
+//
 // # What it trusts
 //
 // Trusted: the kernel and the file system below it, that a successful sync was one, the caller's
