@@ -125,7 +125,7 @@ func (b identity) is(st pathsafe.Stat) bool { return b != (identity{}) && b == i
 // Names below the root. No target may begin with their common prefix.
 const (
 	stagePrefix    = sys.Prefix + "staging_"  // of a commit
-	exchangePrefix = sys.Prefix + "exchange_" // of an exchange
+	resetPrefix    = sys.Prefix + "exchange_" // of any other change; earlier versions used this name, and their journals must be found
 	manifestPrefix = sys.Prefix + "chain_"
 )
 
@@ -303,7 +303,7 @@ func (a *attempt) allParts() error {
 	return a.openParts()
 }
 
-// parentDir opens the directory of a swap's name. For an exchange it must be the planned one.
+// parentDir opens the directory of a swap's name. For a reset it must be the planned one.
 func (a *attempt) parentDir(s *swapping) (dir, error) {
 	in, err := a.root.open(parent(s.path))
 	if err != nil || s.parent == (identity{}) {

@@ -83,9 +83,9 @@
 // # Beside others
 //
 // The kind of a change, which is in the journal, is its policy for a mismatch: a commit is undone.
-// A change of another kind succeeds whatever other processes do at its names; keep.go has the
-// details. An exchange displaces any file, and what is displaced, or is put at a name before an undo
-// gives that back, waits in old. Directories are removed one by one when they are empty, after their
+// A change of another kind (a reset) succeeds whatever other processes do at its names; keep.go has
+// the details. It displaces any entry; what is displaced, or is put at a name before an undo gives
+// that back, waits in old. Directories are removed one by one when they are empty, after their
 // entries; a directory with a new entry stays ([Tx.Stayed]). In step 6, and at the end of an undo,
 // an entry of old is removed only if it is what the caller saw (identity, size, time, mode, owner)
 // and no process has it open for writing, which the kernel answers by a lease. Everything else is
@@ -113,7 +113,7 @@
 // # The journal
 //
 // The staging directory is .spectrum06_staging_<uuid> for a commit, and
-// .spectrum06_exchange_<uuid> for anything else. Each record is a file of its own that is never
+// .spectrum06_exchange_<uuid> for a reset. Each record is a file of its own that is never
 // changed: it is written beside its name, synced and renamed, and the directory is synced. So no
 // record can be torn. A record is JSON and ends with an HMAC-SHA-256 of it under the key of the
 // root. A journal of another version is not read. A halt needs no mark in the journal: a root with

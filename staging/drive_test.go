@@ -69,9 +69,9 @@ func (s *spec) change() Change {
 	return c
 }
 
-// exchange is a change that is no commit, what makes its trees, and what its caller does before
+// reset is a change that is no commit, what makes its trees, and what its caller does before
 // Commit.
-type exchange struct {
+type reset struct {
 	Change
 	dirs    []dirMeta
 	stage   func(ctx context.Context, dir *pathsafe.Dir) error
@@ -84,7 +84,7 @@ type dirMeta struct {
 	Metadata
 }
 
-func (e *exchange) change() Change {
+func (e *reset) change() Change {
 	c := e.Change
 	c.Swaps = slices.Clone(c.Swaps)
 	for i := range e.dirs {
@@ -94,12 +94,12 @@ func (e *exchange) change() Change {
 }
 
 func (l *session) commit(ctx context.Context, s spec) error {
-	return l.carryOut(ctx, exchange{Change: s.change()}, s.leftover)
+	return l.carryOut(ctx, reset{Change: s.change()}, s.leftover)
 }
 
-func (l *session) exchange(ctx context.Context, e exchange) error { return l.carryOut(ctx, e, nil) }
+func (l *session) reset(ctx context.Context, e reset) error { return l.carryOut(ctx, e, nil) }
 
-func (l *session) carryOut(ctx context.Context, e exchange, leftover func(name string, err error)) (err error) {
+func (l *session) carryOut(ctx context.Context, e reset, leftover func(name string, err error)) (err error) {
 	tx, err := l.PlanLocked(ctx, e.change())
 	if err != nil {
 		return err

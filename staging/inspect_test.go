@@ -38,8 +38,8 @@ func inode(t *testing.T, root, path string) uint64 {
 	return st.Ino
 }
 
-// TestInspect kills an exchange before every call, and the recovery of each too. Whatever is at
-// a name then, each thing from before is where Inspect says, until the exchange is complete.
+// TestInspect kills a reset before every call, and the recovery of each too. Whatever is at
+// a name then, each thing from before is where Inspect says, until the reset is complete.
 func TestInspect(t *testing.T) {
 	ground := &fairground{t: t, base: scratch(t), make: mixedFair}
 	seen := map[Stands]int{}

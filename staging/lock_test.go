@@ -28,7 +28,7 @@ func lockThere(t testing.TB, root string) bool {
 // journalThere reports whether a record of a journal is in a root.
 func journalThere(t testing.TB, root string) bool {
 	t.Helper()
-	for _, pattern := range []string{stagePrefix, exchangePrefix} {
+	for _, pattern := range []string{stagePrefix, resetPrefix} {
 		for _, record := range journalNames {
 			found, err := filepath.Glob(filepath.Join(root, pattern+"????????-*", record))
 			must(t, err)
@@ -40,7 +40,7 @@ func journalThere(t testing.TB, root string) bool {
 	return false
 }
 
-// TestLockOutlivesJournal: at every call of a commit, of an exchange, and of the recovery of
+// TestLockOutlivesJournal: at every call of a commit, of a reset, and of the recovery of
 // either when it was killed there, the lock is there if the journal is. In the end it is gone.
 func TestLockOutlivesJournal(t *testing.T) {
 	watched := func(root string, inner hook) (hook, *atomic.Int64) {

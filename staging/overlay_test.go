@@ -38,7 +38,7 @@ func lowerFair(t testing.TB, above string) *fair {
 	return f
 }
 
-// TestOverlayKilled: an exchange in the lower layer of an overlay is killed before each of its
+// TestOverlayKilled: a reset in the lower layer of an overlay is killed before each of its
 // calls, or one of them fails; all of it is done or nothing. A directory that comes back is made
 // again, with all that is in it.
 func TestOverlayKilled(t *testing.T) {

@@ -43,7 +43,7 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 		}
 		a.id = id.String()
 	}
-	a.stageName = exchangePrefix + a.id
+	a.stageName = resetPrefix + a.id
 	if a.isCommit() {
 		a.stageName = stagePrefix + a.id
 	}

@@ -68,7 +68,7 @@ func (n *notes) err() error {
 }
 
 // undo returns nil if every swapped name has its old entry again, and nothing of the attempt
-// is left (SPECTRUM-06 section 8.5.1). A name that an exchange had not swapped yet is ignored,
+// is left (SPECTRUM-06 section 8.5.1). A name that a reset had not swapped yet is ignored,
 // whatever other processes did with it; for a commit no target may exist. The order is that of
 // section 8.5.2: signs of success are removed first, signs of an unfinished attempt last. The
 // journal is removed when everything else is durably gone; while it exists the root is not
@@ -96,7 +96,7 @@ func (a *attempt) undo() error {
 }
 
 // everything restores all old entries, durably, before anything that was made is removed: a
-// power cut during the undo of an exchange must not leave the removal alone.
+// power cut during the undo of a reset must not leave the removal alone.
 func (u *undo) everything() {
 	u.note(u.stageName, u.openParts())
 	if u.phase >= phasePrepared && u.err() == nil {

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fair is a root, beneath a directory of its own, and an exchange for it.
+// A fair is a root, beneath a directory of its own, and a reset for it.
 type fair struct {
 	t     testing.TB
 	above string // the parent of the root
-	e     exchange
+	e     reset
 	times map[string]bool // directories whose time counts, by their path beneath above
 
 	before, staged sight
@@ -101,7 +101,7 @@ func (s sight) diff(now sight) string {
 // newFair makes a root of entries, as plant does.
 func newFair(t testing.TB, above string, entries ...string) *fair {
 	t.Helper()
-	f := &fair{t: t, above: above, times: map[string]bool{}, e: exchange{Change: Change{Kind: "rollback"}}}
+	f := &fair{t: t, above: above, times: map[string]bool{}, e: reset{Change: Change{Kind: "rollback"}}}
 	plant(t, above, "beside")
 	plant(t, f.root(), entries...)
 	f.e.stage = func(_ context.Context, dir *pathsafe.Dir) error { return f.stage(dir) }
@@ -279,7 +279,7 @@ func (f *fair) lazily(h hook) hook {
 	}
 }
 
-// run carries the exchange out.
+// run carries the reset out.
 func (f *fair) run(h hook) error {
 	f.t.Helper()
 	return f.runLogged(h, nil)
@@ -292,7 +292,7 @@ func (f *fair) runLogged(h hook, w *witness) error {
 	}
 	return f.session(h, func(l *session) error {
 		l.log = w
-		return l.exchange(context.Background(), f.e)
+		return l.reset(context.Background(), f.e)
 	})
 }
 

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEverySyncOfExchange holds the calls of exchanges, undos and recoveries against the
+// TestEverySyncOfReset holds the calls of resets, undos and recoveries against the
 // rule that nothing is built on what was not synced. Then it takes each sync out: the
 // rule has to be broken in at least one of them, or spareSyncs has the reason why not.
-func TestEverySyncOfExchange(t *testing.T) {
+func TestEverySyncOfReset(t *testing.T) {
 	tally := map[string]int{}     // how often each sync was missed
 	for _, c := range fairs[:3] { // the rollback has a syncfs like that of many swaps
 		var kills []int
@@ -138,7 +138,7 @@ func killerOfSync(n int) hook {
 	}
 }
 
-// release makes the journal of a killed exchange one that is not believed, and has it
+// release makes the journal of a killed reset one that is not believed, and has it
 // released.
 func (r *recorder) release(spoil func()) {
 	r.f.t.Helper()
@@ -159,12 +159,12 @@ func (r *recorder) releaseAt(call string, spoil func()) {
 	}
 }
 
-// A recorder records what the calls of an exchange change, and what they sync.
+// A recorder records what the calls of a reset change, and what they sync.
 type recorder struct {
 	f     *fair
 	now   map[nameKey]entry
 	all   []effect
-	ended bool // the last session ended an exchange
+	ended bool // the last session ended a reset
 }
 
 // A nameKey is a name in a directory, which is known by its inode.
@@ -295,7 +295,7 @@ func placed(key nameKey, path string, gone bool) nameChange {
 	names := strings.Split(path, "/")
 	for i, name := range names {
 		c.kept = strings.HasPrefix(name, keptPrefix)
-		if c.staged = c.kept || strings.HasPrefix(name, exchangePrefix); c.staged {
+		if c.staged = c.kept || strings.HasPrefix(name, resetPrefix); c.staged {
 			c.way = names[i+1:]
 			break
 		}
@@ -355,7 +355,7 @@ func faultsOf(all []effect, ended bool) []string {
 	return r.faults
 }
 
-// partNames are the directories in the staging directory of an exchange.
+// partNames are the directories in the staging directory of a reset.
 var partNames = []string{newsName, oldsName, trashName}
 
 // before judges a change that is about to be made.

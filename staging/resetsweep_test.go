@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestExchange(t *testing.T) {
+func TestReset(t *testing.T) {
 	for _, c := range fairs {
 		t.Run(c.name, func(t *testing.T) {
 			g := &fairground{t: t, base: t.TempDir(), make: c.make}
@@ -36,7 +36,7 @@ func (g *fairground) calls(run func(f *fair, none *injector)) int {
 	return none.calls
 }
 
-// callsOfRun are those of an exchange that succeeds.
+// callsOfRun are those of a reset that succeeds.
 func (g *fairground) callsOfRun() int {
 	g.t.Helper()
 	return g.calls(func(f *fair, none *injector) {
@@ -47,7 +47,7 @@ func (g *fairground) callsOfRun() int {
 
 // One fault at call n, for every n: either it did not matter and everything is
 // done, or it was reported and everything is as it was before.
-func TestExchangeEveryCallFails(t *testing.T) {
+func TestResetEveryCallFails(t *testing.T) {
 	for _, c := range fairs {
 		for _, fault := range faults {
 			t.Run(fmt.Sprintf("%s/%v", c.name, fault), func(t *testing.T) {
@@ -103,7 +103,7 @@ func (f *fair) failedWell(in *injector, err error) {
 
 // A second fault at call n of the undo: everything is as before, or the undo
 // says that it failed, the root is halted, and a person's recovery ends it.
-func TestExchangeEveryCallOfUndoFails(t *testing.T) {
+func TestResetEveryCallOfUndoFails(t *testing.T) {
 	for _, c := range fairs {
 		for _, fault := range faults {
 			for _, last := range []string{"settle", "create .spectrum06_committed.new", "sync"} {
@@ -119,7 +119,7 @@ func TestExchangeEveryCallOfUndoFails(t *testing.T) {
 	}
 }
 
-// breakAt lets the exchange fail at a call, and hands the calls after it to in.
+// breakAt lets the reset fail at a call, and hands the calls after it to in.
 // "sync" is the one after the record COMMITTED has got its name.
 func breakAt(last string, in *injector) hook {
 	broken, renamed := false, false
@@ -179,7 +179,7 @@ func sweepUndo(g *fairground, fault fault, last string) {
 }
 
 // From call n on everything fails, the undo too.
-func TestExchangeEverythingFailsFromCall(t *testing.T) {
+func TestResetEverythingFailsFromCall(t *testing.T) {
 	for _, c := range fairs {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +209,7 @@ func TestExchangeEverythingFailsFromCall(t *testing.T) {
 
 // Killed before call n, for every n, and the recovery killed before its call m. In
 // the sweep some of the commits have every recovery killed, in the long run all.
-func TestExchangeKilled(t *testing.T) {
+func TestResetKilled(t *testing.T) {
 	for _, c := range fairs {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +235,7 @@ func TestExchangeKilled(t *testing.T) {
 	}
 }
 
-// pairedCalls returns before which calls an exchange is killed whose recovery is
+// pairedCalls returns before which calls a reset is killed whose recovery is
 // killed too.
 func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
 	if sampled() {
@@ -251,7 +251,7 @@ func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
 	return calls
 }
 
-// killRecoveries kills the recovery of an exchange that was killed before call n, and
+// killRecoveries kills the recovery of a reset that was killed before call n, and
 // returns how many recoveries it has killed.
 func (g *fairground) killRecoveries(n int) int {
 	g.t.Helper()
@@ -274,9 +274,9 @@ func (g *fairground) killRecoveries(n int) int {
 	return len(pairs)
 }
 
-// An exchange is killed while it removes its directories in staging, and the recovery, which
+// A reset is killed while it removes its directories in staging, and the recovery, which
 // makes those again that are missing, before each of its calls.
-func TestExchangeKilledAtItsEnd(t *testing.T) {
+func TestResetKilledAtItsEnd(t *testing.T) {
 	for _, c := range fairs[:2] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +301,7 @@ func TestExchangeKilledAtItsEnd(t *testing.T) {
 	}
 }
 
-// killedAt makes a fair whose exchange was killed before call n.
+// killedAt makes a fair whose reset was killed before call n.
 func (g *fairground) killedAt(n int) *fair {
 	g.t.Helper()
 	f := g.fresh()

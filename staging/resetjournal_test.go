@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The calls before which exchanges are killed here.
+// The calls before which resets are killed here.
 const (
 	beforeSwaps  = "exchange file"
 	amidSwaps    = "rename 4"
@@ -25,7 +25,7 @@ const (
 	afterCommit  = "unlink 0"
 )
 
-// killedFair is one whose exchange was killed before a call.
+// killedFair is one whose reset was killed before a call.
 func killedFair(t testing.TB, make func(t testing.TB, above string) *fair, call string) *fair {
 	t.Helper()
 	return killedFairIn(t, t.TempDir(), make, call)
@@ -52,7 +52,7 @@ func killedFairIn(t testing.TB, dir string, make func(t testing.TB, above string
 func (f *fair) journal() string {
 	f.t.Helper()
 	for _, in := range []string{f.above, f.root()} {
-		if found, err := filepath.Glob(filepath.Join(in, exchangePrefix+"*")); err == nil && len(found) == 1 {
+		if found, err := filepath.Glob(filepath.Join(in, resetPrefix+"*")); err == nil && len(found) == 1 {
 			return found[0]
 		}
 	}
@@ -82,7 +82,7 @@ func (f *fair) haltsAs(now sight, mode Mode) error {
 
 // Every byte of every record changed, and every record cut anywhere: not
 // believed, and nothing is touched.
-func TestExchangeJournalIsTorn(t *testing.T) {
+func TestResetJournalIsTorn(t *testing.T) {
 	for _, call := range []string{amidSwaps, afterCommit} {
 		journal := killedFair(t, mixedFair, call).journal()
 		for _, name := range journalNames {
@@ -125,7 +125,7 @@ func tearRecord(t *testing.T, f *fair, name string) {
 	f.settle(Automatic)
 }
 
-func TestExchangeJournalOfOthers(t *testing.T) {
+func TestResetJournalOfOthers(t *testing.T) {
 	for name, spoil := range map[string]func(f *fair){
 		"another key": func(f *fair) {
 			for _, name := range []string{intentName, preparedName} {
@@ -141,7 +141,7 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 		"another user":   func(f *fair) { must(f.t, os.Chown(f.journal(), 12345, -1)) },
 		"without INTENT": func(f *fair) { must(f.t, os.Remove(filepath.Join(f.journal(), intentName))) },
 		"of a commit": func(f *fair) {
-			sealed, err := seal(testKey, intentName, intentRecord{Version: journalVersion, Attempt: strings.TrimPrefix(filepath.Base(f.journal()), exchangePrefix), Kind: KindCommit})
+			sealed, err := seal(testKey, intentName, intentRecord{Version: journalVersion, Attempt: strings.TrimPrefix(filepath.Base(f.journal()), resetPrefix), Kind: KindCommit})
 			must(f.t, err)
 			must(f.t, os.WriteFile(filepath.Join(f.journal(), intentName), sealed, 0o600))
 		},
@@ -182,9 +182,9 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 	}
 }
 
-// TestExchangeReleasedWhole: what was moved away by a journal that cannot be verified any more is
+// TestResetReleasedWhole: what was moved away by a journal that cannot be verified any more is
 // visible, byte for byte.
-func TestExchangeReleasedWhole(t *testing.T) {
+func TestResetReleasedWhole(t *testing.T) {
 	f := killedFair(t, rollbackFair, beforeCommit)
 	must(t, os.Remove(filepath.Join(f.journal(), intentName)))
 	out, err := f.recover(Acknowledged, nil)
@@ -199,9 +199,9 @@ func TestExchangeReleasedWhole(t *testing.T) {
 	}
 }
 
-// TestExchangeAfterAKill: what others did before the recovery. Nothing of theirs
+// TestResetAfterAKill: what others did before the recovery. Nothing of theirs
 // is lost, and what went comes back where it can.
-func TestExchangeAfterAKill(t *testing.T) {
+func TestResetAfterAKill(t *testing.T) {
 	for _, call := range []string{beforeSwaps, amidSwaps, beforeCommit} {
 		f := killedFair(t, mixedFair, call)
 		f.rival("b/theirs")()
@@ -229,9 +229,9 @@ func (f *fair) othersAre(want sight, paths ...string) {
 	}
 }
 
-// TestExchangeBothNames: a power cut may leave a thing with the name that it had
+// TestResetBothNames: a power cut may leave a thing with the name that it had
 // and the one that it got.
-func TestExchangeBothNames(t *testing.T) {
+func TestResetBothNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		make     func(t testing.TB, above string) *fair
 		from, to string // "J/" is the staging directory
@@ -259,7 +259,7 @@ func TestExchangeBothNames(t *testing.T) {
 
 // Random trees, random swaps, a kill anywhere, a second one in the recovery: the
 // state before or the state after.
-func TestExchangeRandom(t *testing.T) {
+func TestResetRandom(t *testing.T) {
 	g := &fairground{t: t, base: mountTmpfs(t, "")}
 	ends := map[Result]int{}
 	if seed := flag.Lookup("rapid.seed").Value; seed.String() == "0" {
@@ -319,8 +319,8 @@ func sortedUps(path string) (ups []string) {
 	return ups
 }
 
-// TestExchangeParentReplaced: nothing comes back into another directory.
-func TestExchangeParentReplaced(t *testing.T) {
+// TestResetParentReplaced: nothing comes back into another directory.
+func TestResetParentReplaced(t *testing.T) {
 	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
 	f.unsettled(func() {
 		must(t, os.Rename(f.at("b"), f.at("moved")))
