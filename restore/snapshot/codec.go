@@ -33,7 +33,8 @@ const (
 
 func (h *Header) check() error {
 	short, long := []string{h.Action, h.Log, h.Reason}, 0
-	for name, text := range h.Said {
+	for _, name := range slices.Sorted(maps.Keys(h.Said)) {
+		text := h.Said[name]
 		short, long = append(short, name), long+len(text)
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("text %.100q: not UTF-8", text)
