@@ -78,7 +78,7 @@ func (u *undo) retract(i int) error {
 	case isForeign && identityOf(waits) == identityOf(st) && !st.Mode.IsDir():
 		return u.olds.Unlink(name) // a crash has left it with both names
 	case isForeign:
-		return errNoWayBack
+		return errNameTaken
 	case !isOurs:
 		return nil // it was not moved yet, or was taken back before
 	case u.olds.H == nil:

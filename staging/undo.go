@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	errNoWayBack = machine.Disturbed("the path is taken, so the earlier file cannot be put back")
+	errNameTaken = machine.Disturbed("the path is taken, so the earlier file cannot be put back")
 	errLost      = machine.Disturbed("the earlier file is no longer in staging")
 )
 

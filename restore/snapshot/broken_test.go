@@ -12,7 +12,7 @@ import (
 
 // bad has the disk fail a call at a name.
 func (l *lab) bad(op, name string, errno unix.Errno) {
-	l.store.seam.Call = func(o, path string, f func() error) error {
+	l.store.sysHook.Call = func(o, path string, f func() error) error {
 		if o == op && (path == name || strings.HasSuffix(path, "/"+name)) {
 			return errno
 		}
@@ -60,7 +60,7 @@ func TestBroken(t *testing.T) {
 					t.Errorf("before a rollback: %+v, %v", e, err)
 				}
 			}
-			l.store.seam.Call = nil
+			l.store.sysHook.Call = nil
 			read, err := l.store.Find(taken.ID())
 			must(t, err)
 			for _, s := range []*Snapshot{taken, read} {
@@ -89,7 +89,7 @@ func TestBrokenStore(t *testing.T) {
 	for _, size := range []int{100, 3*chunk + 5} {
 		l := newLab(t)
 		writeFile(t, l.path("f"), strings.Repeat("x", size))
-		l.store.seam.Call = func(op, _ string, f func() error) error {
+		l.store.sysHook.Call = func(op, _ string, f func() error) error {
 			if op == "write" {
 				return unix.EIO
 			}

@@ -100,10 +100,10 @@ func (r *reader) rested(ctx context.Context, f *os.File, st pathsafe.Stat) (path
 		return st, err
 	}
 	begun := time.Now()
-	if err := r.seam.SyncFile(f); err != nil {
+	if err := r.sysHook.SyncFile(f); err != nil {
 		return st, err
 	}
-	st, err := r.seam.Identify(f)
+	st, err := r.sysHook.Identify(f)
 	if err == nil && !st.ChangeTime.Add(fineTick).Before(begun) {
 		err = errRestless
 	}

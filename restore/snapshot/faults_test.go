@@ -18,7 +18,7 @@ import (
 
 var errFault = errors.New("fault of the test")
 
-// A fault makes calls through the seam fail. It leaves out the syncs: what they
+// A fault makes calls through the hook fail. It leaves out the syncs: what they
 // are for, TestOrder sees.
 type fault struct {
 	mu    sync.Mutex
@@ -75,7 +75,7 @@ func TestStaleStore(t *testing.T) {
 			writeFile(t, l.path("file"), strings.Repeat(fmt.Sprint(n), size))
 			var mu sync.Mutex
 			calls := 0
-			l.store.seam.Call = func(op, path string, call func() error) error {
+			l.store.sysHook.Call = func(op, path string, call func() error) error {
 				if strings.HasPrefix(op, "sync") {
 					return nil
 				}
@@ -117,7 +117,7 @@ func TestFaultsOfTake(t *testing.T) {
 		writeFile(t, l.path("file"), fmt.Sprint("round ", round%5))
 		before, err := l.store.List("")
 		must(t, err)
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		snap, err := l.store.Take(context.Background(), l.request())
 		l.reopen()
 		all := l.sound()
@@ -154,7 +154,7 @@ func TestFaultsOfPrune(t *testing.T) {
 			writeFile(t, l.path("file"), fmt.Sprint("round ", i))
 			l.take()
 		}
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		_, err := l.store.Prune(context.Background(), Policy{KeepLast: 1}, nil)
 		if err != nil && !errors.Is(err, errFault) {
 			t.Fatalf("call %d: %v", f.n, err)
@@ -190,7 +190,7 @@ func TestFaultsOfPrune(t *testing.T) {
 func (l *lab) reopen() {
 	l.store.Close()
 	l.open()
-	l.store.seam.Call = (&fault{}).hook // no syncs
+	l.store.sysHook.Call = (&fault{}).hook // no syncs
 }
 
 func (l *lab) emptyIncoming() {
@@ -237,9 +237,9 @@ func TestOrder(t *testing.T) {
 			writeFile(t, l.path(fmt.Sprint(i)), fmt.Sprint(i))
 		}
 		f := &fault{}
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		l.take()
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		var renames, syncs []int
 		for i, call := range f.log {
 			if strings.HasPrefix(call, "rename") {

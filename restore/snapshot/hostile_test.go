@@ -160,7 +160,7 @@ func TestObjectDamaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t)
-			l.store.seam.everywhere = true
+			l.store.sysHook.everywhere = true
 			l.populate()
 			age()
 			snap := l.take()

@@ -45,7 +45,7 @@ func still(t *testing.T, dir string) (all []string) {
 // A look sees what a take keeps, and writes nothing anywhere.
 func TestLookIsTake(t *testing.T) {
 	l := newLab(t)
-	l.store.seam.everywhere = true
+	l.store.sysHook.everywhere = true
 	g := grown(t, l, 60)
 	writeFile(t, l.path("large"), strings.Repeat("x", 3*chunk+1))
 	f, err := os.Create(l.path("holes"))

@@ -80,7 +80,7 @@ func TestMappedWriter(t *testing.T) {
 	page := l.mapped(t, "f")
 	writeFile(t, l.path("calm"), "calm")
 	write := func() { page[1]++ }
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		if op == "read" && path == "f" {
 			write()
 		}
@@ -110,7 +110,7 @@ func TestMappedWriter(t *testing.T) {
 
 // tracked reports whether the root is on a file system on which content is reused.
 func (l *lab) tracked() bool {
-	ok, err := tracksMappings(on(l.handle, l.store.seam))
+	ok, err := tracksMappings(on(l.handle, l.store.sysHook))
 	must(l.t, err)
 	return ok
 }

@@ -13,7 +13,7 @@ import (
 
 // denied makes a call at a name fail.
 func (l *lab) denied(op, name string) {
-	l.store.seam.Call = func(o, path string, f func() error) error {
+	l.store.sysHook.Call = func(o, path string, f func() error) error {
 		if o == op && (path == name || strings.HasSuffix(path, "root/"+name)) {
 			return unix.EACCES
 		}
@@ -38,7 +38,7 @@ func TestUnread(t *testing.T) {
 			taken := l.take()
 			scoped := l.request("d")
 			_, err := l.store.Take(context.Background(), scoped)
-			l.store.seam.Call = nil
+			l.store.sysHook.Call = nil
 			if (err == nil) != (c.unread != "d") {
 				t.Errorf("of %q alone: %v", "d", err)
 			}
@@ -107,7 +107,7 @@ func TestPrunePartial(t *testing.T) {
 	writeFile(t, l.path("f"), "content")
 	partial := func() *Snapshot {
 		l.denied("open", "f")
-		defer func() { l.store.seam.Call = nil }()
+		defer func() { l.store.sysHook.Call = nil }()
 		writeFile(t, l.path("f"), "content") // so that it is read again
 		return l.take()
 	}

@@ -303,7 +303,7 @@ func (l *lab) forge(h *Header, entries []Entry, parts []part, key bundle.Key) st
 	temp := filepath.Join(l.dir, "forged")
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_RDWR, objectPerm)
 	must(l.t, err)
-	must(l.t, writeManifest(l.store.seam, f, h, entries, parts, key))
+	must(l.t, writeManifest(l.store.sysHook, f, h, entries, parts, key))
 	must(l.t, f.Close())
 	path := l.storePath(rootsName, keyOf(h.Root), h.fileName())
 	must(l.t, os.Rename(temp, path))
@@ -348,7 +348,7 @@ func TestPruneParts(t *testing.T) {
 // seen is not read again.
 func TestVersion2(t *testing.T) {
 	l := newLab(t)
-	l.store.seam.everywhere = true
+	l.store.sysHook.everywhere = true
 	l.fill(12)
 	age()
 	snap := l.take()
@@ -365,14 +365,14 @@ func TestVersion2(t *testing.T) {
 	}
 	same(t, look(t, l.root), look(t, l.write(old, "")))
 	var read []string
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		if name := filepath.Base(path); op == "open" && len(name) == len("f0000") && name[0] == 'f' { // no object, whose name is longer
 			read = append(read, path)
 		}
 		return f()
 	}
 	l.take()
-	l.store.seam.Call = nil
+	l.store.sysHook.Call = nil
 	if len(read) > 0 {
 		t.Errorf("read again: %q", read)
 	}

@@ -90,7 +90,7 @@ func TestFaultsOfRepair(t *testing.T) {
 	eachFault(t, func(t *testing.T, f *fault) {
 		must(t, os.Remove(l.object(snap, "lost")))
 		must(t, anew(l.object(snap, "cut"), "c"))
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		_, _, err := l.store.Repair(context.Background(), snap, l.handle)
 		l.reopen()
 		if err == nil && f.calls < f.n {

@@ -130,7 +130,7 @@ func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) 
 		return nil, err
 	}
 	defer lock.Close()
-	t := &take{Store: s, req: req, root: on(req.Dir, s.seam)}
+	t := &take{Store: s, req: req, root: on(req.Dir, s.sysHook)}
 	defer func() { err = errors.Join(err, t.close()) }()
 	return t.run(ctx, h, key)
 }
@@ -143,7 +143,7 @@ func (s *Store) enterTake(ctx context.Context) (dir, error) {
 		return dir{}, err
 	}
 	defer lock.Close()
-	if s.seam.Do("lock", s.path, lock.H.TryLock) == nil {
+	if s.sysHook.Do("lock", s.path, lock.H.TryLock) == nil {
 		if err := s.sweep(); err != nil {
 			return dir{}, err
 		}
@@ -168,7 +168,7 @@ func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, er
 			return nil, err
 		}
 	}
-	t.seam.watch.sync()
+	t.sysHook.watch.sync()
 	if err := t.objects.persist(); err != nil {
 		return nil, err
 	}
@@ -427,7 +427,7 @@ func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 		return nil, err
 	}
 	top := makeEntry("", st)
-	if top.xattrs, err = readXattrs(t.seam, "", t.root.H.Node()); err != nil {
+	if top.xattrs, err = readXattrs(t.sysHook, "", t.root.H.Node()); err != nil {
 		return nil, err
 	}
 	g.found[""] = top

@@ -22,7 +22,7 @@ import (
 func (l *lab) watch(op, path string) *int {
 	n := new(int)
 	var mu sync.Mutex
-	l.store.seam.Call = func(gotOp, gotPath string, f func() error) error {
+	l.store.sysHook.Call = func(gotOp, gotPath string, f func() error) error {
 		mu.Lock()
 		if gotOp == op && gotPath == path {
 			*n++
@@ -37,7 +37,7 @@ func (l *lab) watch(op, path string) *int {
 // change; what has changed is, whatever its times say.
 func TestUnreadAgain(t *testing.T) {
 	l := newLab(t)
-	l.store.seam.everywhere = true
+	l.store.sysHook.everywhere = true
 	writeFile(t, l.path("f"), "old")
 	age()
 	l.take()
@@ -61,7 +61,7 @@ func TestUnreadAgain(t *testing.T) {
 	if *opened != 0 { // the take before has waited for the clock, and synced
 		t.Errorf("a file that was changed right before a snapshot was opened %d times", *opened)
 	}
-	l.store.seam.everywhere = false
+	l.store.sysHook.everywhere = false
 	*opened = 0
 	l.take()
 	l.take()
@@ -102,7 +102,7 @@ func TestChangesMeanwhile(t *testing.T) {
 		l := newLab(t)
 		writeFile(t, l.path("f"), "content")
 		n := 0
-		l.store.seam.Call = func(op, path string, f func() error) error {
+		l.store.sysHook.Call = func(op, path string, f func() error) error {
 			err := f()
 			if op == "read" && path == "f" && n < times {
 				n++
@@ -118,7 +118,7 @@ func TestChangesMeanwhile(t *testing.T) {
 		case times > 1 && (!errors.As(err, &changed) || changed.Path != "f" || snap != nil):
 			t.Errorf("error %v", err)
 		}
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		l.emptyIncoming()
 	}
 }
@@ -439,7 +439,7 @@ func TestSweep(t *testing.T) {
 // around them change; and what is missing in the store is brought again.
 func TestManyUnread(t *testing.T) {
 	l := newLab(t)
-	l.store.seam.everywhere = true
+	l.store.sysHook.everywhere = true
 	for i := range fewObjects + 100 {
 		if i < 50 {
 			mkdir(t, l.path(fmt.Sprintf("%02d", i)))
@@ -459,7 +459,7 @@ func TestManyUnread(t *testing.T) {
 
 	var mu sync.Mutex
 	opened := map[string]bool{}
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "open" && len(path) < 20 {
@@ -468,7 +468,7 @@ func TestManyUnread(t *testing.T) {
 		return f()
 	}
 	second := l.take()
-	l.store.seam.Call = nil
+	l.store.sysHook.Call = nil
 	want := map[string]bool{"0003-moved": true, "0005": true, "0007": true}
 	for i := 4; i < fewObjects+100; i += 50 {
 		want[fmt.Sprintf("%04d", i)] = true // the path of its directory is another

@@ -59,7 +59,7 @@ func TestVanishing(t *testing.T) {
 					writeFile(t, l.path(file), file)
 				}
 				calls, acted := new(counter), false
-				l.store.seam.Call = func(_, _ string, f func() error) error {
+				l.store.sysHook.Call = func(_, _ string, f func() error) error {
 					if calls.is(n) {
 						acted = true
 						act(t, l)
@@ -67,7 +67,7 @@ func TestVanishing(t *testing.T) {
 					return f()
 				}
 				snap, err := l.store.Take(t.Context(), l.request())
-				l.store.seam.Call = nil
+				l.store.sysHook.Call = nil
 				if err != nil {
 					t.Fatalf("before call %d: %v", n, err)
 				}
@@ -109,7 +109,7 @@ func TestVanishingInScope(t *testing.T) {
 		mkdir(t, l.path("dir"))
 		writeFile(t, l.path("dir/f"), "f")
 		calls, acted := new(counter), false
-		l.store.seam.Call = func(_, _ string, f func() error) error {
+		l.store.sysHook.Call = func(_, _ string, f func() error) error {
 			if calls.is(n) {
 				acted = true
 				must(t, os.RemoveAll(l.path("dir")))
@@ -119,7 +119,7 @@ func TestVanishingInScope(t *testing.T) {
 		req := l.request("dir/f")
 		req.Kind = PreAction
 		snap, err := l.store.Take(t.Context(), req)
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		must(t, err)
 		e, err := snap.At(parse(t, "dir/f"))
 		if err != nil || snap.Header().Names != 1 || e.Type != File && e.Type != Absent {
@@ -144,12 +144,12 @@ func TestStorm(t *testing.T) {
 			writeFile(t, l.path(file), file)
 		}
 		s := storm{rand: rand, at: l.path, often: []int{1, 2, 10}[n%3]}
-		l.store.seam.Call = func(_, _ string, f func() error) error {
+		l.store.sysHook.Call = func(_, _ string, f func() error) error {
 			s.blow(t)
 			return f()
 		}
 		snap, err := l.store.Take(t.Context(), l.request())
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		if err != nil {
 			t.Errorf("storm %d: %v", n, err)
 			continue
@@ -211,7 +211,7 @@ func TestAnswersOfReplaced(t *testing.T) {
 		must(t, unix.Mkfifo(l.path("dir/fifo"), 0o600))
 		var mu sync.Mutex
 		calls = map[call]bool{}
-		l.store.seam.Call = func(op, path string, f func() error) error {
+		l.store.sysHook.Call = func(op, path string, f func() error) error {
 			c := call{op, strings.TrimPrefix(path, l.root+"/")}
 			mu.Lock()
 			seen := calls[c]
@@ -223,7 +223,7 @@ func TestAnswersOfReplaced(t *testing.T) {
 			return f()
 		}
 		_, err = l.store.Take(t.Context(), l.request())
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		l.sound()
 		return calls, err
 	}
