@@ -28,8 +28,8 @@ func stillThere(t *testing.T, path, want string) {
 	}
 }
 
-// Something foreign inside a directory that the attempt created: it stays, and
-// the rollback has failed (D14).
+// TestForeignFileInOurDirectory: a foreign file in a directory that the attempt created stays, and
+// the rollback has failed: nothing foreign is removed for the sake of a clean result.
 func TestForeignFileInOurDirectory(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	before := take(t, sc.root)
