@@ -52,8 +52,8 @@ type swapping struct {
 	path       pathsafe.Path
 	since      phase  // from which one on it may have been made
 	name       string // in staging; of a top of a commit it is unused
-	goes       bool
-	comes      bool
+	hasOld     bool
+	hasNew     bool
 	tree       bool // the new entry is in new, named by the number of the swap
 	empty      bool
 	unsure     bool
@@ -77,10 +77,10 @@ type swapping struct {
 
 // numbered reports whether the old or the new entry is named in staging by the number of the
 // swap: all entries but files and artifacts.
-func (s *swapping) numbered() bool { return s.goes || s.tree }
+func (s *swapping) numbered() bool { return s.hasOld || s.tree }
 
 // replaces reports whether a file replaces an existing one.
-func (s *swapping) replaces() bool { return s.goes && s.comes && !s.tree }
+func (s *swapping) replaces() bool { return s.hasOld && s.hasNew && !s.tree }
 
 // staying is a directory that keeps its place.
 type staying struct {

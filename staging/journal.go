@@ -290,8 +290,8 @@ func (a *attempt) enterIntent() error {
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Unsure: s.unsure, Last: s.last}
-		if s.goes {
+		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.hasNew, Empty: s.empty, Unsure: s.unsure, Last: s.last}
+		if s.hasOld {
 			swap.Old, swap.Was = &s.old, &s.was
 			if s.remake != nil {
 				r := s.remake.record()

@@ -133,7 +133,7 @@ func TestRemovalLinks(t *testing.T) {
 
 // TestRemovalInspected: during a commit a removed file is where Inspect says.
 func TestRemovalInspected(t *testing.T) {
-	for call, stands := range map[string]Stands{"rename goes": AsBefore, allMoved: AsAfter} {
+	for call, stands := range map[string]NameState{"rename goes": AsBefore, allMoved: AsAfter} {
 		sc := replaceScene(t, t.TempDir())
 		ino := inode(t, sc.root, removed)
 		sc.abandon(call)
@@ -142,7 +142,7 @@ func TestRemovalInspected(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s: %+v", call, found.Names)
 		}
-		if n := found.Names[i]; !n.Goes || n.Comes || n.Stands != stands || inode(t, sc.root, n.Before) != ino {
+		if n := found.Names[i]; !n.HasOld || n.HasNew || n.State != stands || inode(t, sc.root, n.Before) != ino {
 			t.Errorf("%s: %+v", call, n)
 		}
 		_, err := sc.recover(Automatic)

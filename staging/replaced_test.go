@@ -126,7 +126,7 @@ func TestReplacedControl(t *testing.T) {
 	d := on(openRoot(t, root), s)
 	st, err := d.Stat("ours")
 	must(t, err)
-	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, comes: true, fresh: identityOf(st)}
+	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, hasNew: true, fresh: identityOf(st)}
 	made.created.see(st, st.Size)
 	u := &undo{attempt: &attempt{s: s, root: d, kind: KindCommit, swaps: []swapping{made}}} // no staging directory
 	must(t, errors.Join(u.retract(0), u.err()))

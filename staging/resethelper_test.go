@@ -112,10 +112,10 @@ func (f *fair) root() string          { return filepath.Join(f.above, "root") }
 func (f *fair) at(path string) string { return filepath.Join(f.root(), path) }
 
 // swap adds a swap of what stands at a path now.
-func (f *fair) swap(path string, comes bool) *Swap {
+func (f *fair) swap(path string, hasNew bool) *Swap {
 	f.t.Helper()
 	s := Swap{Path: mustParse(f.t, path)}
-	if comes {
+	if hasNew {
 		s.New = Tree{}
 	}
 	d, err := pathsafe.OpenRoot(filepath.Dir(f.at(path)))
@@ -129,14 +129,14 @@ func (f *fair) swap(path string, comes bool) *Swap {
 }
 
 // clear adds a swap of an entry, and before it those of all entries in it.
-func (f *fair) clear(path string, comes bool) *Swap {
+func (f *fair) clear(path string, hasNew bool) *Swap {
 	f.t.Helper()
 	in, err := os.ReadDir(f.at(path))
 	isDir := err == nil && f.kind(path) == unix.S_IFDIR
 	for i := 0; isDir && i < len(in); i++ {
 		f.clear(filepath.Join(path, in[i].Name()), false)
 	}
-	s := f.swap(path, comes)
+	s := f.swap(path, hasNew)
 	s.Empty = isDir
 	return s
 }

@@ -73,7 +73,7 @@ func (a *attempt) planAll(c *Change) *Error {
 		if err != nil {
 			return fail(StepBegin, "", err)
 		}
-		a.swaps = append(a.swaps, swapping{path: path, since: phaseIntent, name: manifestStaged, comes: true})
+		a.swaps = append(a.swaps, swapping{path: path, since: phaseIntent, name: manifestStaged, hasNew: true})
 	}
 	for i, s := range c.Swaps {
 		_, tree := s.New.(Tree)
@@ -81,7 +81,7 @@ func (a *attempt) planAll(c *Change) *Error {
 			continue
 		}
 		a.swaps = append(a.swaps, swapping{
-			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty, unsure: s.Unsure, last: s.Last,
+			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, hasOld: s.Old != nil, hasNew: tree, tree: tree, empty: s.Empty, unsure: s.Unsure, last: s.Last,
 		})
 	}
 	a.findCovered()
