@@ -282,7 +282,7 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	st.knows(err)
 	for _, c := range all {
 		switch c.State {
-		case audit.Stands:
+		case audit.Unresolved:
 			st.halted = append(st.halted, c.ID)
 		case audit.Open:
 			st.unfinished = append(st.unfinished, c.ID)

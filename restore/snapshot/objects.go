@@ -161,7 +161,7 @@ func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
 
 // read reads the objects of files, and returns a function that reports whether one matched its
 // name.
-func (o *objects) read(ctx context.Context, files []twin) (func(*Entry) (bool, error), error) {
+func (o *objects) read(ctx context.Context, files []versions) (func(*Entry) (bool, error), error) {
 	var all []*Entry
 	seen := map[Digest]bool{}
 	for _, f := range files {

@@ -62,7 +62,7 @@ type take struct {
 
 	looks   bool      // nothing is kept, see Look
 	tight   bool      // there may be no room for what is known already
-	tracked bool      // content may be taken over, see calm
+	tracked bool      // content may be taken over, see syncBeforeReading
 	synced  time.Time // when the sync began that ended before content is read
 	last    bool      // what became another thing counts as gone: all was looked at often enough
 	noting  sync.Mutex
@@ -198,7 +198,7 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 			err = t.reuse(ctx, entries)
 		}
 		if err == nil {
-			err = t.calm(ctx, entries)
+			err = t.syncBeforeReading(ctx, entries)
 		}
 		if err == nil {
 			err = t.contents(ctx, entries)
