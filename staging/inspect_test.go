@@ -41,7 +41,7 @@ func inode(t *testing.T, root, path string) uint64 {
 // TestInspect kills a reset before every call, and the recovery of each too. Whatever is at
 // a name then, each thing from before is where Inspect says, until the reset is complete.
 func TestInspect(t *testing.T) {
-	ground := &fairground{t: t, base: scratch(t), make: mixedFair}
+	ground := &resetFixtures{t: t, base: scratch(t), make: mixedReset}
 	seen := map[NameState]int{}
 	for n := 1; ; n += 1 + few/4 {
 		f := ground.fresh()
@@ -63,7 +63,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-func (f *fair) judgeInspection(found *Inspection, seen map[NameState]int) {
+func (f *resetFixture) judgeInspection(found *Inspection, seen map[NameState]int) {
 	t := f.t.(*testing.T)
 	t.Helper()
 	for i, n := range found.Names {
@@ -83,7 +83,7 @@ func (f *fair) judgeInspection(found *Inspection, seen map[NameState]int) {
 // TestInspectRivals: where the directory of a name is another one, it is named, and what was at
 // the name is where it says.
 func TestInspectRivals(t *testing.T) {
-	f := mixedFair(t, filepath.Join(scratch(t), "1"))
+	f := mixedReset(t, filepath.Join(scratch(t), "1"))
 	err := f.run(func(op, path string, do func() error) error {
 		if op == "write" && filepath.Base(path) == committedName+newSuffix {
 			must(t, os.Rename(f.at("a"), f.at("moved")))
@@ -144,7 +144,7 @@ func TestInspectForged(t *testing.T) {
 // and after it was replaced.
 func TestInspectReplace(t *testing.T) {
 	for call, want := range map[string]NameState{"exchange keep": AsBefore, allMoved: AsAfter} {
-		sc := replaceScene(t, t.TempDir())
+		sc := replaceCommit(t, t.TempDir())
 		old := inode(t, sc.root, "existing/keep")
 		sc.abandon(call)
 		found := inspected(t, sc.root)

@@ -27,7 +27,7 @@ func before(call string, do func()) hook {
 }
 
 // rival puts a file of its own at a path, over what is there.
-func (f *fair) rival(path string) func() {
+func (f *resetFixture) rival(path string) func() {
 	return func() {
 		f.t.Helper()
 		temp := filepath.Join(f.above, "rival")
@@ -37,7 +37,7 @@ func (f *fair) rival(path string) func() {
 	}
 }
 
-func (f *fair) isRival(path string) {
+func (f *resetFixture) isRival(path string) {
 	f.t.Helper()
 	if b, err := os.ReadFile(filepath.Join(f.above, path)); err != nil || string(b) != "rival" {
 		f.t.Errorf("%q: the rival's is %q, %v", path, b, err)
@@ -47,14 +47,14 @@ func (f *fair) isRival(path string) {
 var errUnsettled = errors.New("unsettled")
 
 // unsettled lets the reset fail at its end, when do has been done.
-func (f *fair) unsettled(do func()) {
+func (f *resetFixture) unsettled(do func()) {
 	f.e.settled = func() error {
 		do()
 		return errUnsettled
 	}
 }
 
-func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
+func (f *resetFixture) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
 	f.t.Helper()
 	err = f.session(nil, func(l *session) error {
 		l.log = w
@@ -68,16 +68,16 @@ func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
 // found before anything is written.
 func TestResetConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(f *fair)
+		change func(f *resetFixture)
 		path   string
 	}{
-		"no parent":         {func(f *fair) { must(f.t, os.Rename(f.at("g"), f.at("k"))) }, "g/h"},
-		"parent is a file":  {func(f *fair) { must(f.t, os.RemoveAll(f.at("g"))); plant(f.t, f.root(), "g") }, "g/h"},
-		"no staying one":    {func(f *fair) { f.e.dirs[0].Path = mustParse(f.t, "none") }, "none"},
-		"a file that stays": {func(f *fair) { f.e.dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
+		"no parent":         {func(f *resetFixture) { must(f.t, os.Rename(f.at("g"), f.at("k"))) }, "g/h"},
+		"parent is a file":  {func(f *resetFixture) { must(f.t, os.RemoveAll(f.at("g"))); plant(f.t, f.root(), "g") }, "g/h"},
+		"no staying one":    {func(f *resetFixture) { f.e.dirs[0].Path = mustParse(f.t, "none") }, "none"},
+		"a file that stays": {func(f *resetFixture) { f.e.dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+			f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 			c.change(f)
 			f.times["root"] = true
 			w := &witness{}
@@ -98,7 +98,7 @@ func TestResetConflicts(t *testing.T) {
 
 func TestResetRejects(t *testing.T) {
 	good := func() reset {
-		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+		f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 		return f.e
 	}
 	for name, spoil := range map[string]func(e *reset){
@@ -141,7 +141,7 @@ func TestResetRejects(t *testing.T) {
 // TestResetLog: an attempt is known before anything of it is there, and known
 // to be complete while its journal still is.
 func TestResetLog(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		f := c.make(t, filepath.Join(t.TempDir(), "x"))
 		f.before = f.see(f.above)
 		w := &witness{
@@ -181,10 +181,10 @@ func TestResetWithoutExchange(t *testing.T) {
 		}
 		return do()
 	}
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	must(t, f.run(refuse))
 	f.is(f.after(), "asked for")
-	f = mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f = mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	f.unsettled(func() {})
 	if e := failure(t, f.run(refuse)); e.Rollback != nil {
 		t.Error(e)
@@ -195,7 +195,7 @@ func TestResetWithoutExchange(t *testing.T) {
 // TestResetUndoneBeneathMount: an undo by root goes on beneath a mount over a directory of a name
 // that was swapped.
 func TestResetUndoneBeneathMount(t *testing.T) {
-	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/one", "b/two")
+	f := newResetFixture(t, filepath.Join(t.TempDir(), "x"), "a/one", "b/two")
 	f.swap("a/one", true)
 	f.swap("b/two", true)
 	over, swapped := f.at("a"), 0
@@ -248,7 +248,7 @@ func TestResetOnOverlay(t *testing.T) {
 // TestResetHostileTree: a tree that was made, and is removed again, may be deep, closed, full of
 // strange names and links that lead out.
 func TestResetHostileTree(t *testing.T) {
-	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/keep")
+	f := newResetFixture(t, filepath.Join(t.TempDir(), "x"), "a/keep")
 	f.swap("a/t", true)
 	f.e.stage = func(_ context.Context, dir *pathsafe.Dir) error {
 		at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())

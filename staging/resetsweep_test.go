@@ -10,9 +10,9 @@ import (
 )
 
 func TestReset(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		t.Run(c.name, func(t *testing.T) {
-			g := &fairground{t: t, base: t.TempDir(), make: c.make}
+			g := &resetFixtures{t: t, base: t.TempDir(), make: c.make}
 			f := g.fresh()
 			open := descriptors(t)
 			must(t, f.run(nil))
@@ -27,8 +27,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// calls runs a fair with a hook that fails nothing, and returns how many calls it has.
-func (g *fairground) calls(run func(f *fair, none *injector)) int {
+// calls runs a resetFixture with a hook that fails nothing, and returns how many calls it has.
+func (g *resetFixtures) calls(run func(f *resetFixture, none *injector)) int {
 	g.t.Helper()
 	f, none := g.fresh(), &injector{}
 	run(f, none)
@@ -37,9 +37,9 @@ func (g *fairground) calls(run func(f *fair, none *injector)) int {
 }
 
 // callsOfRun are those of a reset that succeeds.
-func (g *fairground) callsOfRun() int {
+func (g *resetFixtures) callsOfRun() int {
 	g.t.Helper()
-	return g.calls(func(f *fair, none *injector) {
+	return g.calls(func(f *resetFixture, none *injector) {
 		must(g.t, f.run(none.hook))
 		f.is(f.after(), "asked for")
 	})
@@ -48,11 +48,11 @@ func (g *fairground) callsOfRun() int {
 // One fault at call n, for every n: either it did not matter and everything is
 // done, or it was reported and everything is as it was before.
 func TestResetEveryCallFails(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		for _, fault := range faults {
 			t.Run(fmt.Sprintf("%s/%v", c.name, fault), func(t *testing.T) {
 				t.Parallel()
-				g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+				g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 				back, harmless, total := 0, 0, g.callsOfRun()
 				for _, n := range tries(t, 12, total) {
 					f := g.fresh()
@@ -63,7 +63,7 @@ func TestResetEveryCallFails(t *testing.T) {
 					}
 					if err == nil {
 						harmless++
-						completedFair(t, f)
+						completedReset(t, f)
 					} else {
 						back++
 						f.failedWell(in, err)
@@ -82,14 +82,14 @@ func TestResetEveryCallFails(t *testing.T) {
 	}
 }
 
-func completedFair(t *testing.T, f *fair) {
+func completedReset(t *testing.T, f *resetFixture) {
 	t.Helper()
 	if f.settle(Automatic) != Completed {
 		t.Error("it was said to be complete")
 	}
 }
 
-func (f *fair) failedWell(in *injector, err error) {
+func (f *resetFixture) failedWell(in *injector, err error) {
 	f.t.Helper()
 	e := failure(f.t, err)
 	if e.Rollback != nil || !errors.Is(err, in.fault.err) {
@@ -104,7 +104,7 @@ func (f *fair) failedWell(in *injector, err error) {
 // A second fault at call n of the undo: everything is as before, or the undo
 // says that it failed, the root is halted, and a person's recovery ends it.
 func TestResetEveryCallOfUndoFails(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		for _, fault := range faults {
 			for _, last := range []string{"settle", "create .spectrum06_committed.new", "sync"} {
 				if c.name == "many" && (fault != faults[0] || last != "settle") {
@@ -112,7 +112,7 @@ func TestResetEveryCallOfUndoFails(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%v/%s", c.name, fault, last), func(t *testing.T) {
 					t.Parallel()
-					sweepUndo(&fairground{t: t, base: mountTmpfs(t, ""), make: c.make}, fault, last)
+					sweepUndo(&resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}, fault, last)
 				})
 			}
 		}
@@ -137,14 +137,14 @@ func breakAt(last string, in *injector) hook {
 	}
 }
 
-func sweepUndo(g *fairground, fault fault, last string) {
+func sweepUndo(g *resetFixtures, fault fault, last string) {
 	t := g.t
 	t.Helper()
-	run := func(f *fair, in *injector) *Error {
+	run := func(f *resetFixture, in *injector) *Error {
 		f.e.settled = func() error { return nil }
 		return failure(t, f.run(breakAt(last, in)))
 	}
-	total := g.calls(func(f *fair, none *injector) {
+	total := g.calls(func(f *resetFixture, none *injector) {
 		if e := run(f, none); e.Rollback != nil {
 			t.Error(e)
 		}
@@ -180,10 +180,10 @@ func sweepUndo(g *fairground, fault fault, last string) {
 
 // From call n on everything fails, the undo too.
 func TestResetEverythingFailsFromCall(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 			ends, total := map[Result]int{}, g.callsOfRun()
 			for _, n := range tries(t, 15, total) {
 				f := g.fresh()
@@ -210,10 +210,10 @@ func TestResetEverythingFailsFromCall(t *testing.T) {
 // Killed before call n, for every n, and the recovery killed before its call m. In
 // the sweep some of the commits have every recovery killed, in the long run all.
 func TestResetKilled(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 			total := g.callsOfRun()
 			ends, pairs := map[Result]int{}, 0
 			for _, n := range tries(t, 15, total) {
@@ -237,12 +237,12 @@ func TestResetKilled(t *testing.T) {
 
 // pairedCalls returns before which calls a reset is killed whose recovery is
 // killed too.
-func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
+func pairedCalls(t *testing.T, resetFixture string, total int) (calls []int) {
 	if sampled() {
 		return tries(t, 3, total)
 	}
-	step := map[string]int{"rollback": 1, "plain": 2, "mixed": 2, "many": 11}[fair]
-	stride := map[string]int{"rollback": 22, "plain": 55, "mixed": 55, "many": 299}[fair]
+	step := map[string]int{"rollback": 1, "plain": 2, "mixed": 2, "many": 11}[resetFixture]
+	stride := map[string]int{"rollback": 22, "plain": 55, "mixed": 55, "many": 299}[resetFixture]
 	for n := 1; n <= total; n++ {
 		if sample.Now() == sample.Long || n%stride < step && (n-1)%step == 0 {
 			calls = append(calls, n)
@@ -253,7 +253,7 @@ func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
 
 // killRecoveries kills the recovery of a reset that was killed before call n, and
 // returns how many recoveries it has killed.
-func (g *fairground) killRecoveries(n int) int {
+func (g *resetFixtures) killRecoveries(n int) int {
 	g.t.Helper()
 	f, none := g.killedAt(n), &injector{}
 	_, err := f.recover(Automatic, none.hook)
@@ -277,10 +277,10 @@ func (g *fairground) killRecoveries(n int) int {
 // A reset is killed while it removes its directories in staging, and the recovery, which
 // makes those again that are missing, before each of its calls.
 func TestResetKilledAtItsEnd(t *testing.T) {
-	for _, c := range fairs[:2] {
+	for _, c := range resetCases[:2] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 			total := g.callsOfRun()
 			for n := total - 12; n <= total; n++ {
 				f, none := g.killedAt(n), &injector{}
@@ -301,8 +301,8 @@ func TestResetKilledAtItsEnd(t *testing.T) {
 	}
 }
 
-// killedAt makes a fair whose reset was killed before call n.
-func (g *fairground) killedAt(n int) *fair {
+// killedAt makes a resetFixture whose reset was killed before call n.
+func (g *resetFixtures) killedAt(n int) *resetFixture {
 	g.t.Helper()
 	f := g.fresh()
 	f.lazy = true

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// moved is a transaction on a fair after Move.
-func (f *fair) moved(l *session) (*Tx, error) {
+// moved is a transaction on a resetFixture after Move.
+func (f *resetFixture) moved(l *session) (*Tx, error) {
 	tx, err := l.Plan(f.e.change())
 	must(f.t, err)
 	must(f.t, tx.Begin())
@@ -22,7 +22,7 @@ func (f *fair) moved(l *session) (*Tx, error) {
 // TestCloseByRecovery: an attempt is killed between Commit and Close. Every old entry is still in
 // staging then, also after Resolve, until Forget removes it.
 func TestCloseByRecovery(t *testing.T) {
-	for _, c := range fairs {
+	for _, c := range resetCases {
 		f := c.make(t, filepath.Join(t.TempDir(), "x"))
 		f.before = f.see(f.above)
 		old := ""
@@ -57,7 +57,7 @@ func TestCloseByRecovery(t *testing.T) {
 }
 
 // wantDisplaced requires the old entry of each swap in a directory, by the number of the swap.
-func (f *fair) wantDisplaced(dir string) {
+func (f *resetFixture) wantDisplaced(dir string) {
 	f.t.Helper()
 	for i, s := range f.e.Swaps {
 		if _, err := os.Lstat(filepath.Join(dir, strconv.Itoa(i))); (s.Old != nil) != (err == nil) {
@@ -70,12 +70,12 @@ func (f *fair) wantDisplaced(dir string) {
 // everything. Without an error the journal stays. After Commit nothing is undone.
 func TestAbort(t *testing.T) {
 	mine := errors.New("mine")
-	fair := func() *fair {
-		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	resetFixture := func() *resetFixture {
+		f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 		f.before = f.see(f.above)
 		return f
 	}
-	f := fair()
+	f := resetFixture()
 	must(t, f.session(nil, func(l *session) error {
 		tx, err := l.Plan(f.e.change())
 		must(t, err)
@@ -109,7 +109,7 @@ func TestAbort(t *testing.T) {
 	if f.settle(Automatic) != RolledBack {
 		t.Error("nothing was left to be resolved")
 	}
-	f = fair()
+	f = resetFixture()
 	must(t, f.session(nil, func(l *session) error {
 		tx, err := f.moved(l)
 		must(t, err)
@@ -126,7 +126,7 @@ func TestAbort(t *testing.T) {
 
 // TestPlanRejects: a commit has files and then artifacts, and nothing else.
 func TestPlanRejects(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	good := sc.spec.change()
 	n := len(good.Swaps)
 	for name, spoil := range map[string]func(c *Change){
@@ -146,7 +146,7 @@ func TestPlanRejects(t *testing.T) {
 		}
 		l.Close()
 	}
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	f.e.stage = nil
 	_ = wantStep(t, f.run(nil), StepStage, "")
 	f.is(f.before, "before")

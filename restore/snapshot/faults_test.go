@@ -70,7 +70,7 @@ func eachFault(t *testing.T, try func(t *testing.T, f *fault)) {
 // store: an object that could not be written is not kept.
 func TestStaleStore(t *testing.T) {
 	for _, size := range []int{100, chunk + 100} {
-		l := newLab(t)
+		l := newFixture(t)
 		for n := 1; ; n++ {
 			writeFile(t, l.path("file"), strings.Repeat(fmt.Sprint(n), size))
 			var mu sync.Mutex
@@ -108,7 +108,7 @@ func TestStaleStore(t *testing.T) {
 // Wherever Take fails or is killed, every snapshot that is listed is whole, and
 // the next one works.
 func TestFaultsOfTake(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	l.reopen()
 	round := 0
@@ -146,7 +146,7 @@ func TestFaultsOfPrune(t *testing.T) {
 	round := 0
 	eachFault(t, func(t *testing.T, f *fault) {
 		round++
-		l := makeLab(t, mkdir(t, filepath.Join(top, fmt.Sprint(round)))) // a new one has few directories of objects
+		l := makeFixture(t, mkdir(t, filepath.Join(top, fmt.Sprint(round)))) // a new one has few directories of objects
 		defer l.close()
 		l.fill(5)
 		l.reopen()
@@ -187,13 +187,13 @@ func TestFaultsOfPrune(t *testing.T) {
 	})
 }
 
-func (l *lab) reopen() {
+func (l *fixture) reopen() {
 	l.store.Close()
 	l.open()
 	l.store.sysHook.Call = (&fault{}).hook // no syncs
 }
 
-func (l *lab) emptyIncoming() {
+func (l *fixture) emptyIncoming() {
 	l.t.Helper()
 	left, err := os.ReadDir(l.storePath(incomingName))
 	must(l.t, err)
@@ -202,7 +202,7 @@ func (l *lab) emptyIncoming() {
 	}
 }
 
-func (l *lab) populate() {
+func (l *fixture) populate() {
 	l.t.Helper()
 	mkdir(l.t, l.path("dir"))
 	mkdir(l.t, l.path("dir/empty"))
@@ -232,7 +232,7 @@ func (f *fault) before(t *testing.T, first, then string) {
 // manifest, and that before it gets its own.
 func TestOrder(t *testing.T) {
 	for _, files := range []int{few / 4, few + 4} { // and the parts of the manifest
-		l := newLab(t)
+		l := newFixture(t)
 		for i := range files {
 			writeFile(t, l.path(fmt.Sprint(i)), fmt.Sprint(i))
 		}

@@ -12,7 +12,7 @@ import (
 // TestBecomes: a snapshot before a restore reads the objects of what the restore displaces, and
 // brings them again where they are damaged; the other files stay in the root.
 func TestBecomes(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.store.sysHook.everywhere = true
 	l.fill(6)
 	must(t, os.Link(l.path("f0004"), l.path("linked")))

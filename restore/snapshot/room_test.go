@@ -23,7 +23,7 @@ func TestTakeWithoutRoom(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	l := makeLab(t, dir)
+	l := makeFixture(t, dir)
 	t.Cleanup(l.close)
 	content := make([]byte, 7<<20)
 	for i := range content {

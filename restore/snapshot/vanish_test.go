@@ -24,23 +24,23 @@ func (c *counter) is(n int) bool { return c.n.Add(1) == int64(n) }
 // TestVanishing: whatever goes away at whatever call of a take is left out and named, or
 // was not seen at all; what comes in its place is kept. The rest is whole.
 func TestVanishing(t *testing.T) {
-	acts := map[string]func(t *testing.T, l *lab){
-		"file":      func(t *testing.T, l *lab) { must(t, os.Remove(l.path("dir/f"))) },
-		"directory": func(t *testing.T, l *lab) { must(t, os.RemoveAll(l.path("dir/sub"))) },
-		"link for file": func(t *testing.T, l *lab) {
+	acts := map[string]func(t *testing.T, l *fixture){
+		"file":      func(t *testing.T, l *fixture) { must(t, os.Remove(l.path("dir/f"))) },
+		"directory": func(t *testing.T, l *fixture) { must(t, os.RemoveAll(l.path("dir/sub"))) },
+		"link for file": func(t *testing.T, l *fixture) {
 			must(t, os.Remove(l.path("dir/f")))
 			must(t, os.Symlink("g", l.path("dir/f")))
 		},
-		"file for directory": func(t *testing.T, l *lab) {
+		"file for directory": func(t *testing.T, l *fixture) {
 			must(t, os.RemoveAll(l.path("dir/sub")))
 			writeFile(t, l.path("dir/sub"), "a file")
 		},
-		"directory for file": func(t *testing.T, l *lab) {
+		"directory for file": func(t *testing.T, l *fixture) {
 			must(t, os.Remove(l.path("dir/f")))
 			mkdir(t, l.path("dir/f"))
 			writeFile(t, l.path("dir/f/new"), "new")
 		},
-		"link for directory": func(t *testing.T, l *lab) {
+		"link for directory": func(t *testing.T, l *fixture) {
 			must(t, os.RemoveAll(l.path("dir/sub")))
 			must(t, os.Symlink("..", l.path("dir/sub")))
 		},
@@ -50,7 +50,7 @@ func TestVanishing(t *testing.T) {
 			named, memory, tried := 0, harness.OpenMemoryDir(t), sample.Every(t, 3)
 			for i := 0; ; i++ {
 				n := tried.At(i)
-				l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+				l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 				t.Cleanup(l.close)
 				for _, dir := range []string{"dir", "dir/sub", "dir/sub/deep"} {
 					mkdir(t, l.path(dir))
@@ -85,7 +85,7 @@ func TestVanishing(t *testing.T) {
 }
 
 // whole is an error when a snapshot lacks what nothing was done to, or cannot be written.
-func (l *lab) whole(snap *Snapshot) error {
+func (l *fixture) whole(snap *Snapshot) error {
 	var got []string
 	for e := range snap.Entries() {
 		got = append(got, e.Path)
@@ -104,7 +104,7 @@ func (l *lab) whole(snap *Snapshot) error {
 func TestVanishingInScope(t *testing.T) {
 	memory := harness.OpenMemoryDir(t)
 	for n := 1; ; n++ {
-		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+		l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 		t.Cleanup(l.close)
 		mkdir(t, l.path("dir"))
 		writeFile(t, l.path("dir/f"), "f")
@@ -137,7 +137,7 @@ func TestVanishingInScope(t *testing.T) {
 func TestStorm(t *testing.T) {
 	memory, rand := harness.OpenMemoryDir(t), sample.Rand(t)
 	for n := range sample.Of(24, 300, 3000) {
-		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+		l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 		t.Cleanup(l.close)
 		mkdir(t, l.path("dir"))
 		for _, file := range []string{"a", "dir/g", "z"} {
@@ -202,7 +202,7 @@ func TestAnswersOfReplaced(t *testing.T) {
 	memory, labs := harness.OpenMemoryDir(t), 0
 	take := func(answer error, at call) (calls map[call]bool, err error) {
 		labs++
-		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(labs))))
+		l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(labs))))
 		t.Cleanup(l.close)
 		mkdir(t, l.path("dir"))
 		writeFile(t, l.path("a"), "a")
