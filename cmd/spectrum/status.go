@@ -298,8 +298,8 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	if mark, is := state.BarOf(st.name); is {
 		st.bar = &barMark{mark}
 	}
-	for _, kin := range haltedRelated(state, st.name, st.path) {
-		st.beside = append(st.beside, kin.Kin.Path)
+	for _, overlap := range haltedRelated(state, st.name, st.path) {
+		st.beside = append(st.beside, overlap.Other.Path)
 	}
 	switch {
 	case len(st.halted) > 0 || st.bar != nil:

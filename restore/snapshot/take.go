@@ -27,9 +27,9 @@ type Request struct {
 	Kind   Kind
 	Action string // id of the action that it comes before; "" for none
 	Reason string
-	// Said are a few small texts of the caller that the snapshot keeps.
-	Said map[string]string
-	Log  string // where the audit log stands, as the snapshot signs it; "" to leave that out
+	// Texts are a few small texts of the caller that the snapshot keeps.
+	Texts map[string]string
+	Log   string // where the audit log stands, as the snapshot signs it; "" to leave that out
 	// Key returns the key of the host, which signs the snapshot.
 	Key func() (bundle.Key, error)
 	// AnyKey has the snapshot signed by a key of its own where that of the host cannot be
@@ -93,7 +93,7 @@ func (req *Request) header() (Header, error) {
 	h := Header{
 		Version: version,
 		Root:    req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason, Log: req.Log,
-		Said: maps.Clone(req.Said), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
+		Texts: maps.Clone(req.Texts), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
 	}
 	if req.Scope != nil && len(req.Scope) == 0 {
 		return Header{}, errors.New("a scope without a name")
