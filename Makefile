@@ -63,7 +63,7 @@ export SPECTRUM_BIN      := $(CURDIR)/bin/spectrum
 export SPECTRUM_RACE_BIN := $(CURDIR)/bin/spectrum-race
 # The tests that are about views: they run on one processor too. (Not the scripts:
 # testscript leaves its directory behind when only some of them run.)
-VIEWS    := RunsAreVerifiedOnce|ChangedRunIsNoticed|ReadersAtWork|StatusUnderLoad|StatusCounts|DaemonHoldsNothing|DaemonKilled|RollbackRevokesViews|TestNotify|ViewSurvives|HangUp|ForegroundMount|NextViewOnTheSpot|InterruptWhileVerifying|MountManyReaders|MountShelf|MountLive
+VIEWS    := RunsAreVerifiedOnce|ChangedRunIsNoticed|ReadersAtWork|StatusUnderLoad|StatusCounts|DaemonHoldsNothing|DaemonKilled|RollbackRevokesViews|TestNotify|ViewSurvives|HangUp|ForegroundMount|NextViewOnTheSpot|InterruptWhileVerifying|MountManyReaders|MountVolumeSet|MountLive
 # The concurrent tests of cmd/spectrum, and its scripts: the lane "race" of make test.
 RACE     := Scripts|View|Daemon|Run|Status|Latest|Notify|Progress|Bar|Signal|Interrupt|Beside|Waits|Readers|Stuck|HostKey|Descriptors|Hang
 # What watches the packages' own tests for races, and the packages that make test runs
@@ -75,7 +75,7 @@ CALM     := $(addprefix github.com/spectrumfs/spectrum/,restore $(addprefix rest
 # A sweep runs all of them, and all that are about views on one processor; not those with
 # the race detector that send a signal at every call, which the lane "scripts" sweeps.
 ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
-VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|Shelf
+VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|VolumeSet|Queue
 RACE     := .
 NORACE   := ^TestSignalDuringMount$$|^TestDoctorInterrupted$$
 UNITRACE :=

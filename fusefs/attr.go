@@ -31,7 +31,7 @@ const (
 	attrTimeout     = 365 * 24 * time.Hour // size, mode and times are the plan's, not the source's
 	negativeTimeout = 365 * 24 * time.Hour // what is not in the tree will never be in it
 
-	// volumeTimeout is for names that a shelf adds: it may be gone, or spoiled,
+	// volumeTimeout is for names that a volume set adds: it may be gone, or spoiled,
 	// and the kernel asks again after this time at the latest.
 	volumeTimeout = time.Second
 
@@ -77,9 +77,9 @@ func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 	}
 	n := a.node()
 	modTime := time.Unix(n.sec, int64(n.nsec))
-	if s.isShelf(a) {
-		names, _ := s.shelf.Names()
-		s.dirAttr(a, dirPermOf(s.shelf.Perm())&n.perm, s.shelf.ModTime(), out)
+	if s.isVolumeRoot(a) {
+		names, _ := s.volumeSet.Names()
+		s.dirAttr(a, dirPermOf(s.volumeSet.Perm())&n.perm, s.volumeSet.ModTime(), out)
 		out.Nlink = 2 + n.subdirs + uint32(len(names))
 		return 0
 	}

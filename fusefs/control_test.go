@@ -16,7 +16,7 @@ func TestControlIsHidden(t *testing.T) {
 	files := []File{textFile("a/b/c", "123"), textFile("a/d", "45"), textFile(".spectru", ""), textFile(".spectrum2/x", ""), textFile("z", "")}
 	for _, list := range [][]File{files, nil, {textFile("only", "")}} {
 		control := []File{textFile("status", "up"), textFile("runs/r1/STATUS.json", "{}"), textFile("runs/r2/STATUS.json", "{}"), textFile("a/b/c", "other")}
-		with, without := withShelf(t, nil, list, control), newFixture(t, list...)
+		with, without := withVolumeSet(t, nil, list, control), newFixture(t, list...)
 		compareHidden(t, with, without, "", 1, 1)
 		var a, b fuse.StatfsOut
 		with.StatFs(nil, &fuse.InHeader{}, &a)
@@ -81,7 +81,7 @@ func must1(out fuse.EntryOut, st fuse.Status) fuse.EntryOut {
 // TestControlInside: it is a directory like any, but for its not being listed;
 // and it is in the root only.
 func TestControlInside(t *testing.T) {
-	x := withShelf(t, nil, []File{textFile("a/.spectrum/own", "mine"), textFile("b", "")}, []File{textFile("s", ""), textFile("d/e", ""), textFile(".spectrum/deep", "")})
+	x := withVolumeSet(t, nil, []File{textFile("a/.spectrum/own", "mine"), textFile("b", "")}, []File{textFile("s", ""), textFile("d/e", ""), textFile(".spectrum/deep", "")})
 	control := x.walk(t, ControlName)
 	if !control.IsDir() || control.Nlink != 4 {
 		t.Errorf("%+v", control)
@@ -127,7 +127,7 @@ func TestControlRejected(t *testing.T) {
 
 // TestControlEmpty: one that holds nothing is found all the same.
 func TestControlEmpty(t *testing.T) {
-	x := withShelf(t, nil, nil, nil)
+	x := withVolumeSet(t, nil, nil, nil)
 	out := x.walk(t, ControlName)
 	if got := fmt.Sprint(namesOf(x.list(t, out.NodeId, 1000, true, func() {})), namesOf(x.list(t, 1, 1000, true, func() {}))); got != "[. ..] [. ..]" {
 		t.Errorf("%s", got)

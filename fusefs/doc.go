@@ -2,7 +2,7 @@
 // view, a read-only FUSE file system. Package fusemount mounts it.
 //
 // Its input is a description of a tree (path, size, mode, time, extended attributes, and a
-// function to open each file's content), and perhaps a [Shelf] of more such trees. It is
+// function to open each file's content), and perhaps a [VolumeSet] of more such trees. It is
 // independent of bundles and mount points, and never writes.
 //
 // # The flow
@@ -21,7 +21,7 @@
 //  4. A [Live] file is a new file each time its name is looked up after a change
 //     of its content: every reader sees one content, whole. A [Made] one may
 //     fail, which makes the lookup EIO.
-//  5. A [Shelf] adds directories to the root that appear and disappear. Each has
+//  5. A [VolumeSet] adds directories to the root that appear and disappear. Each has
 //     a tree of its own, which is made at the first entry, once for all readers;
 //     when it is [Volume.Spoiled], all of its reads are EIO and the kernel drops
 //     its cache of them.
@@ -40,10 +40,10 @@
 //
 //   - Attributes come from the description, never from the live source. Inode
 //     numbers are stable while the view lives, directories are in the order of
-//     their names' bytes. Live files, the root of a view with a shelf, and a
+//     their names' bytes. Live files, the root of a view with a volume set, and a
 //     volume that was not entered yet show their present state.
 //   - Nothing can be written: no request that changes a file is implemented.
-//   - No request panics (a panic of a Content, a Volume or a Shelf is EIO), no
+//   - No request panics (a panic of a Content, a Volume or a VolumeSet is EIO), no
 //     goroutine or descriptor belongs to a file: the open contents are bounded
 //     and shared by all readers.
 //   - One request has an effect: an ioctl, of root or the user who serves, revokes

@@ -37,7 +37,7 @@ func numberOf(data []byte) (n int64, err error) {
 
 // liveFixture has a live file, and how to read what a lookup has found.
 func liveFixture(t rapid.TB, live Live) *fixture {
-	return withShelf(t, nil, []File{textFile("plain", "plain"), {Path: "other", Mode: 0o444, Source: Live(func() []byte { return []byte("other") })}}, []File{{Path: "live", Mode: 0o444, Source: live}})
+	return withVolumeSet(t, nil, []File{textFile("plain", "plain"), {Path: "other", Mode: 0o444, Source: Live(func() []byte { return []byte("other") })}}, []File{{Path: "live", Mode: 0o444, Source: live}})
 }
 
 // TestLiveSnapshots: what was looked up stays as it was, for all who look at it,
@@ -292,7 +292,7 @@ func TestFreshIsMadeOneAtATime(t *testing.T) {
 func TestMade(t *testing.T) {
 	var content []byte
 	var fail error
-	x := withShelf(t, nil, []File{textFile("plain", "plain")}, []File{{Path: "made", Mode: 0o400, Source: Made(func(<-chan struct{}) ([]byte, error) { return content, fail })}})
+	x := withVolumeSet(t, nil, []File{textFile("plain", "plain")}, []File{{Path: "made", Mode: 0o400, Source: Made(func(<-chan struct{}) ([]byte, error) { return content, fail })}})
 	dir := x.walk(t, ControlName)
 	content = []byte("one")
 	out, st := x.look(nil, dir.NodeId, "made")
@@ -321,7 +321,7 @@ func TestMade(t *testing.T) {
 // view ends.
 func TestMadeIsInterrupted(t *testing.T) {
 	ended := make(chan struct{})
-	x := withShelf(t, nil, nil, []File{{Path: "made", Mode: 0o400, Source: Made(func(done <-chan struct{}) ([]byte, error) {
+	x := withVolumeSet(t, nil, nil, []File{{Path: "made", Mode: 0o400, Source: Made(func(done <-chan struct{}) ([]byte, error) {
 		defer close(ended)
 		<-done
 		return nil, errors.New("no reader waits")

@@ -6,7 +6,7 @@ import "github.com/hanwen/go-fuse/v2/fuse"
 //
 //	the volume's number in the upper half, the index in its tree plus one in
 //	the lower half: so the root of the view is 1, as the protocol requires
-//	latestNumber: the link in the root of a view with a shelf
+//	latestNumber: the link in the root of a view with a volume set
 //	liveBit and a serial number: one snapshot of a live file
 const (
 	volumeShift  = 32
@@ -34,9 +34,9 @@ func (a at) node() *node {
 
 func (a at) isDir() bool { return a.tree == nil || a.node().isDir() }
 
-// isShelf reports whether this is the directory that a shelf adds to.
-func (s *fileSystem) isShelf(a at) bool {
-	return s.shelf != nil && a.volume.number == 0 && a.id == rootNode
+// isVolumeRoot reports whether this is the directory that a volume set adds to.
+func (s *fileSystem) isVolumeRoot(a at) bool {
+	return s.volumeSet != nil && a.volume.number == 0 && a.id == rootNode
 }
 
 // path is the path of a node in the view, "" for the root.

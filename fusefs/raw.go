@@ -20,7 +20,7 @@ type fileSystem struct {
 	fuse.RawFileSystem
 
 	volumes   *volumes
-	shelf     Shelf // nil: none
+	volumeSet VolumeSet // nil: none
 	snapshots *snapshots
 	listings  listings
 	latest    fresh[string] // see Readlink
@@ -54,7 +54,7 @@ func newFileSystem(tree *Tree, opts Options) *fileSystem {
 	s := &fileSystem{
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
 		volumes:       newVolumes(tree),
-		shelf:         opts.Shelf,
+		volumeSet:     opts.VolumeSet,
 		snapshots:     newSnapshots(),
 		uid:           uint32(os.Geteuid()),
 		gid:           uint32(os.Getegid()),
@@ -84,11 +84,11 @@ const capNoOpenDir = 1 << 24
 // 20,000 files of 8 KiB: half the time for the first read, a quarter for the second; a
 // directory that was listed before costs no request at all. Kernels before 4.9 (before 5.1 for
 // directories) would pass the ENOSYS on to the user, so they get answers; and a listing that a
-// shelf adds to must be made anew each time. An unsized file has to be opened.
+// volume set adds to must be made anew each time. An unsized file has to be opened.
 func (s *fileSystem) Init(server *fuse.Server) {
 	flags := server.KernelSettings().Flags64()
 	s.skipOpen = s.maySkipOpen(flags)
-	s.skipOpenDir = flags&capNoOpenDir != 0 && !s.answerOpen && s.shelf == nil
+	s.skipOpenDir = flags&capNoOpenDir != 0 && !s.answerOpen && s.volumeSet == nil
 	s.server = server
 }
 
@@ -137,8 +137,8 @@ func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name stri
 			return s.unsizedEntry(found, source, out)
 		}
 		s.entry(found, out)
-	case s.isShelf(dir):
-		return s.shelfLookup(name, out)
+	case s.isVolumeRoot(dir):
+		return s.lookupVolume(name, out)
 	default:
 		out.SetEntryTimeout(negativeTimeout)
 	}
@@ -162,7 +162,7 @@ func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 		n.attr(s, &out.Attr)
 		return fuse.OK
 	}
-	if in.NodeId == latestNumber && s.shelf != nil {
+	if in.NodeId == latestNumber && s.volumeSet != nil {
 		s.latestAttr(&out.Attr)
 		return fuse.OK
 	}

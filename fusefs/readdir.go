@@ -7,9 +7,9 @@ import (
 )
 
 // A directory is listed as ".", "..", its children by name, and, in the root,
-// what a shelf adds. An entry's offset is its place in that order plus one, so
+// what a volume set adds. An entry's offset is its place in that order plus one, so
 // that a listing can go on from any entry, in any process, without a handle
-// (but for a shelf's).
+// (but for a volume set's).
 const dots = 2
 
 // OpenDir has nothing to open. See Init for ENOSYS.
@@ -18,8 +18,8 @@ func (s *fileSystem) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.
 	if st != fuse.OK {
 		return st
 	}
-	if s.isShelf(a) {
-		return s.openShelf(out)
+	if s.isVolumeRoot(a) {
+		return s.openVolumeRoot(out)
 	}
 	if s.skipOpenDir {
 		return fuse.ENOSYS
@@ -48,7 +48,7 @@ func (s *fileSystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 }
 
 // ReadDirPlus lists names with what a lookup of each would give. The dots, what
-// changes, and what a shelf adds get node 0: the kernel looks them up when they
+// changes, and what a volume set adds get node 0: the kernel looks them up when they
 // are requested.
 func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	l, st := s.listing(cancel, in)
@@ -76,7 +76,7 @@ func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *f
 type listing struct {
 	dir     at
 	volumes *volumes
-	shelf   []string // the names that a shelf adds
+	names   []string // the names that a volume set adds
 }
 
 func (s *fileSystem) listing(cancel <-chan struct{}, in *fuse.ReadIn) (listing, fuse.Status) {
@@ -85,14 +85,14 @@ func (s *fileSystem) listing(cancel <-chan struct{}, in *fuse.ReadIn) (listing, 
 	}
 	dir, st := s.enter(cancel, in.NodeId)
 	l := listing{dir: dir, volumes: s.volumes}
-	if st == fuse.OK && s.isShelf(dir) {
-		l.shelf = s.listings.of(in.Fh)
+	if st == fuse.OK && s.isVolumeRoot(dir) {
+		l.names = s.listings.of(in.Fh)
 	}
 	return l, st
 }
 
 // len is the number of entries, with the dots.
-func (l listing) len() uint64 { return l.children() + uint64(len(l.shelf)) }
+func (l listing) len() uint64 { return l.children() + uint64(len(l.names)) }
 
 // children is the number of entries up to and with those of the tree.
 func (l listing) children() uint64 { return dots + uint64(l.dir.node().count) }
@@ -119,11 +119,11 @@ func (l listing) entry(pos uint64) fuse.DirEntry {
 	return e
 }
 
-// added returns the name, number and type of what a shelf adds at a position.
+// added returns the name, number and type of what a volume set adds at a position.
 func (l listing) added(pos uint64) (name string, number uint64, mode uint32) {
-	name = l.shelf[pos-l.children()]
+	name = l.names[pos-l.children()]
 	if pos == l.children() {
-		return name, latestNumber, syscall.S_IFLNK // see openShelf
+		return name, latestNumber, syscall.S_IFLNK // see openVolumeRoot
 	}
 	v := l.volumes.named(name, nil)
 	return name, at{v, nil, rootNode}.number(), syscall.S_IFDIR

@@ -12,10 +12,10 @@ import (
 
 // Options are what a [Server] needs beside its tree. The zero value is usable.
 type Options struct {
-	Shelf Shelf  // adds directories to the root of the tree; nil: none
-	Stats *Stats // counts what is read; nil: not counted
+	VolumeSet VolumeSet // adds directories to the root of the tree; nil: none
+	Stats     *Stats    // counts what is read; nil: not counted
 
-	// Unsized is set if trees of the shelf may have sources that are [Unsized].
+	// Unsized is set if trees of the volume set may have sources that are [Unsized].
 	Unsized bool
 
 	// Log gets findings (Error), and what the FUSE library has to say (Debug). nil: no log.
@@ -110,7 +110,7 @@ func serverOptions(log *slog.Logger) *fuse.MountOptions {
 	}
 }
 
-// End makes requests that wait for a [Volume] or a [Shelf] return.
+// End makes requests that wait for a [Volume] or a [VolumeSet] return.
 func (s *Server) End() { s.fs.end() }
 
 // RevokeRequested is closed when root, or the user who serves, has sent [RevokeRequest].

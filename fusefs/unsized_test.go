@@ -123,21 +123,21 @@ func (x *fixture) open(cancel <-chan struct{}, node uint64) fuse.Status {
 }
 
 // TestUnsizedIsOpened: a kernel that needs no answer to OPEN gets one if there are unsized files, now
-// or on a shelf.
+// or on a volume set.
 func TestUnsizedIsOpened(t *testing.T) {
 	file := File{Path: "b", Source: SourceFunc(noContent)}
 	for name, c := range map[string]struct {
-		files []File
-		shelf bool
-		want  bool
+		files     []File
+		volumeSet bool
+		want      bool
 	}{
-		"sized": {[]File{file}, false, true}, "unsized": {[]File{file, {Path: "a", Source: unsizedOf("", 0)}}, false, false}, "on a shelf": {[]File{file}, true, false},
+		"sized": {[]File{file}, false, true}, "unsized": {[]File{file, {Path: "a", Source: unsizedOf("", 0)}}, false, false}, "on a volume set": {[]File{file}, true, false},
 	} {
 		tree, err := NewTree(slices.Values(c.files), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newFileSystem(tree, Options{Unsized: c.shelf, Log: slog.New(slog.DiscardHandler)})
+		s := newFileSystem(tree, Options{Unsized: c.volumeSet, Log: slog.New(slog.DiscardHandler)})
 		if s.skipOpen = s.maySkipOpen(fuse.CAP_NO_OPEN_SUPPORT); s.skipOpen != c.want {
 			t.Errorf("%s: %v", name, s.skipOpen)
 		}

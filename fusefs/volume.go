@@ -10,11 +10,11 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A Shelf adds directories to the root of a view: volumes, each a tree of its
+// A VolumeSet adds directories to the root of a view: volumes, each a tree of its
 // own that is made when it is first entered, and that may appear and vanish
 // while the view is mounted. Its methods are called by several goroutines at
 // once.
-type Shelf interface {
+type VolumeSet interface {
 	// Names lists the volumes that are there now, in ascending order. None is
 	// called [LatestName] or [ControlName].
 	Names() ([]string, error)
@@ -35,7 +35,7 @@ type Shelf interface {
 	Perm() fs.FileMode
 }
 
-// A Volume is one directory of a [Shelf].
+// A Volume is one directory of a [VolumeSet].
 type Volume interface {
 	// Tree returns the content of the directory. It is called when the directory is first
 	// entered, not concurrently, until it returns a tree, and never after that. It may block
@@ -51,7 +51,7 @@ type Volume interface {
 	ModTime() time.Time
 
 	// Perm returns what the directory grants until the tree is there, as that of a
-	// [Shelf] does.
+	// [VolumeSet] does.
 	Perm() fs.FileMode
 }
 
@@ -98,7 +98,7 @@ func (vs *volumes) numbered(number uint64) *volume {
 }
 
 // named returns the volume of a name, with a number of its own from then on. A
-// source that is not nil is what the shelf has under that name.
+// source that is not nil is what the volume set has under that name.
 func (vs *volumes) named(name string, source Volume) *volume {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *fileSystem) loadNow(v *volume) {
 	v.tree.Store(t)
 }
 
-// attempt does what a shelf has to do, in a goroutine of ours: a panic there
+// attempt does what a volume set has to do, in a goroutine of ours: a panic there
 // would end the process, and not only the request as elsewhere.
 func attempt(do func() error) (err error) {
 	defer func() {

@@ -54,7 +54,7 @@ func (s *fileSystem) xattrs(number uint64) ([]XAttr, fuse.Status) {
 	}
 	a, ok := s.find(number)
 	switch {
-	case number == latestNumber && s.shelf != nil || s.snapshots.numbered(number) != nil:
+	case number == latestNumber && s.volumeSet != nil || s.snapshots.numbered(number) != nil:
 		return nil, fuse.OK
 	case !ok:
 		return nil, estale

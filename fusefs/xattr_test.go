@@ -27,9 +27,9 @@ func xattrFixture(t testing.TB) *fixture {
 	t.Helper()
 	f := textFile("d/f", "text")
 	f.Source = attributed{f.Source, someXAttrs}
-	shelf := newFakeShelf()
-	shelf.put("v", holding(f))
-	return withShelf(t, shelf, []File{f, textFile("plain", "")}, []File{f, {Path: "live", Mode: 0o444, Source: Live(func() []byte { return []byte("x") })}})
+	volumeSet := newFakeVolumeSet()
+	volumeSet.put("v", holding(f))
+	return withVolumeSet(t, volumeSet, []File{f, textFile("plain", "")}, []File{f, {Path: "live", Mode: 0o444, Source: Live(func() []byte { return []byte("x") })}})
 }
 
 // TestXAttrs: the size when there is no room, exactly what fits, and nothing in

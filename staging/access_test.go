@@ -191,8 +191,8 @@ func sameAccess(t testing.TB, want, got map[string]pathsafe.Access) {
 	}
 }
 
-// dressedScene is a restore into a root of a wardrobe, and what it has to look like.
-func dressedScene(t testing.TB, base string, w wardrobe) (sc *scene, want map[string]pathsafe.Access) {
+// dressedCommit is a restore into a root of a wardrobe, and what it has to look like.
+func dressedCommit(t testing.TB, base string, w wardrobe) (sc *commitFixture, want map[string]pathsafe.Access) {
 	t.Helper()
 	root, twin := filepath.Join(base, "root"), filepath.Join(base, "twin")
 	defer syscall.Umask(syscall.Umask(0))
@@ -203,7 +203,7 @@ func dressedScene(t testing.TB, base string, w wardrobe) (sc *scene, want map[st
 	want = accesses(t, twin)
 	must(t, os.RemoveAll(twin))
 	syscall.Umask(0)
-	sc = newScene(t, root, nil, slices.Clone(dressedFiles), dressedArtifacts)
+	sc = newCommitFixture(t, root, nil, slices.Clone(dressedFiles), dressedArtifacts)
 	sc.spec.dirPerm = func(path pathsafe.Path) uint32 { return dressedPerm(path.String()) }
 	for i := range sc.spec.artifacts {
 		sc.spec.artifacts[i].Perm = 0o640
@@ -217,7 +217,7 @@ func commitDressed(t *testing.T, base string) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(base, strings.ReplaceAll(name, " ", "-"))
 			must(t, os.Mkdir(dir, 0o755))
-			sc, want := dressedScene(t, dir, w)
+			sc, want := dressedCommit(t, dir, w)
 			defer syscall.Umask(syscall.Umask(w.umask))
 			must(t, sc.commit())
 			sameAccess(t, want, accesses(t, sc.root))
@@ -285,11 +285,11 @@ func TestAccessSweep(t *testing.T) {
 	w := wardrobes["both"]
 	base := scratch(t)
 	n := 0
-	fresh := func() (*scene, map[string]pathsafe.Access, map[string]pathsafe.Access) {
+	fresh := func() (*commitFixture, map[string]pathsafe.Access, map[string]pathsafe.Access) {
 		n++
 		dir := filepath.Join(base, fmt.Sprint(n))
 		must(t, os.Mkdir(dir, 0o755))
-		sc, want := dressedScene(t, dir, w)
+		sc, want := dressedCommit(t, dir, w)
 		sc.lazy = true
 		return sc, accesses(t, sc.root), want
 	}

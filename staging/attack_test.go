@@ -28,10 +28,10 @@ func stillThere(t *testing.T, path, want string) {
 	}
 }
 
-// Something foreign inside a directory that the attempt created: it stays, and
-// the rollback has failed (D14).
+// TestForeignFileInOurDirectory: a foreign file in a directory that the attempt created stays, and
+// the rollback has failed: nothing foreign is removed for the sake of a clean result.
 func TestForeignFileInOurDirectory(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	foreign := filepath.Join(sc.root, "fresh/deep/foreign")
 	var want string
@@ -62,7 +62,7 @@ func TestForeignTarget(t *testing.T) {
 		{"existing/new", StepFinalize}, {"existing/empty/x", StepFinalize}, {"inlink/via", StepFinalize},
 		{"zero", StepFinalize}, {"RESTORE_MANIFEST.json", StepPublish}, {"RESTORE_REPORT.json", StepPublish},
 	} {
-		sc := singleScene(t, t.TempDir())
+		sc := singleCommit(t, t.TempDir())
 		before := take(t, sc.root)
 		foreign := filepath.Join(sc.root, c.target)
 		var want string
@@ -85,7 +85,7 @@ func TestForeignTarget(t *testing.T) {
 
 // The attempt fails for another reason, and the target is there all the same.
 func TestForeignTargetBeforeAnyMove(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	foreign := filepath.Join(sc.root, "a.txt")
 	var want string
 	sc.hook = func(path string, n int, _ io.ReaderAt) error {
@@ -105,7 +105,7 @@ func TestForeignTargetBeforeAnyMove(t *testing.T) {
 // A foreign directory in the place of a new subtree is no target: it stays,
 // and no target exists, so the state before is reached.
 func TestForeignDirectoryInTheWay(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	sc.hook = func(path string, n int, _ io.ReaderAt) error {
 		if path == "zero" && n == 1 {
@@ -140,7 +140,7 @@ func TestTargetChangesAfterMove(t *testing.T) {
 		"fifo":                     {func(p string) error { return errors.Join(os.Remove(p), unix.Mkfifo(p, 0o644)) }, StepVerify, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := singleScene(t, t.TempDir())
+			sc := singleCommit(t, t.TempDir())
 			before := take(t, sc.root)
 			target := filepath.Join(sc.root, "fresh/g")
 			var want string
@@ -247,7 +247,7 @@ func TestMark(t *testing.T) {
 // A file of ours in staging, whole or half made, is replaced: it stays.
 func TestForeignFileInStaging(t *testing.T) {
 	for _, replaced := range []string{"fresh/g", "zero"} { // copied before, while it is copied
-		sc := singleScene(t, t.TempDir())
+		sc := singleCommit(t, t.TempDir())
 		before := take(t, sc.root)
 		var foreign, want string
 		sc.hook = func(path string, n int, _ io.ReaderAt) error {
@@ -274,7 +274,7 @@ func TestForeignFileInStaging(t *testing.T) {
 // with files of the same names: it stays.
 func TestForeignDirectoryInPlaceOfOurs(t *testing.T) {
 	for _, names := range [][]string{nil, {"f1", "f2"}} {
-		sc := singleScene(t, t.TempDir())
+		sc := singleCommit(t, t.TempDir())
 		deep := filepath.Join(sc.root, "fresh/deep")
 		var want picture
 		sc.hook = func(path string, n int, _ io.ReaderAt) error {
@@ -300,7 +300,7 @@ func TestForeignDirectoryInPlaceOfOurs(t *testing.T) {
 // A cleaner removes the staging directory, before the moves or after them.
 func TestStagingIsCleanedAway(t *testing.T) {
 	for n := 1; n <= 2; n++ {
-		sc := singleScene(t, t.TempDir())
+		sc := singleCommit(t, t.TempDir())
 		before := take(t, sc.root)
 		sc.hook = func(path string, count int, _ io.ReaderAt) error {
 			if path != "zero" || count != n {
@@ -324,7 +324,7 @@ func TestStagingIsCleanedAway(t *testing.T) {
 // An artifact is replaced in staging at the last moment: the restore has not
 // succeeded, and what was put in place stays.
 func TestArtifactReplacedInStaging(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	theirs := filepath.Join(t.TempDir(), "theirs")
 	want := writeForeign(t, theirs)
@@ -348,7 +348,7 @@ func TestArtifactReplacedInStaging(t *testing.T) {
 // TestStagingOpenToOthers: where the file system does not keep others out of the staging
 // directory nothing is staged, and the directory does not stay.
 func TestStagingOpenToOthers(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	e := failure(t, sc.run(func(op, path string, f func() error) error {
 		if op == "stat" && strings.HasPrefix(path, stagePrefix) {
@@ -367,7 +367,7 @@ func TestStagingOpenToOthers(t *testing.T) {
 func TestStagingReplacedBeforeItIsOpened(t *testing.T) {
 	for _, mode := range []os.FileMode{0o700, 0o755} {
 		for _, entries := range [][]string{{"zero", "fresh/g", manifestStaged, intentName}, nil} {
-			sc := singleScene(t, t.TempDir())
+			sc := singleCommit(t, t.TempDir())
 			before := take(t, sc.root)
 			theirs := filepath.Join(t.TempDir(), "theirs")
 			must(t, os.Mkdir(theirs, mode))

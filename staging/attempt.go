@@ -53,8 +53,8 @@ type swapping struct {
 	path       pathsafe.Path
 	since      phase  // from which one on it may have been made
 	name       string // in staging; of a top of a commit it is unused
-	goes       bool
-	comes      bool
+	hasOld     bool
+	hasNew     bool
 	tree       bool // the new entry is in new, named by the number of the swap
 	empty      bool
 	unsure     bool
@@ -78,10 +78,10 @@ type swapping struct {
 
 // numbered reports whether the old or the new entry is named in staging by the number of the
 // swap: all entries but files and artifacts.
-func (s *swapping) numbered() bool { return s.goes || s.tree }
+func (s *swapping) numbered() bool { return s.hasOld || s.tree }
 
 // replaces reports whether a file replaces an existing one.
-func (s *swapping) replaces() bool { return s.goes && s.comes && !s.tree }
+func (s *swapping) replaces() bool { return s.hasOld && s.hasNew && !s.tree }
 
 // staying is a directory that keeps its place.
 type staying struct {
@@ -126,7 +126,7 @@ func (b identity) is(st pathsafe.Stat) bool { return b != (identity{}) && b == i
 // Names below the root. No target may begin with their common prefix.
 const (
 	stagePrefix    = sys.Prefix + "staging_"  // of a commit
-	exchangePrefix = sys.Prefix + "exchange_" // of an exchange
+	resetPrefix    = sys.Prefix + "exchange_" // of any other change; earlier versions used this name, and their journals must be found
 	manifestPrefix = sys.Prefix + "chain_"
 )
 
@@ -305,7 +305,7 @@ func (a *attempt) allParts() error {
 	return a.openParts()
 }
 
-// parentDir opens the directory of a swap's name. For an exchange it must be the planned one.
+// parentDir opens the directory of a swap's name. For a reset it must be the planned one.
 func (a *attempt) parentDir(s *swapping) (dir, error) {
 	in, err := a.root.open(parent(s.path))
 	if err != nil || s.parent == (identity{}) {

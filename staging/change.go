@@ -78,7 +78,7 @@ type Swap struct {
 }
 
 // New is the new entry of a name.
-type New interface{ comes() }
+type New interface{ isNew() }
 
 // A File is a copy, made at its name or inside a new parent directory.
 type File struct {
@@ -126,10 +126,10 @@ type Metadata struct {
 	ModTime  time.Time
 }
 
-func (*File) comes()     {}
-func (*Artifact) comes() {}
-func (Tree) comes()      {}
-func (*Metadata) comes() {}
+func (*File) isNew()     {}
+func (*Artifact) isNew() {}
+func (Tree) isNew()      {}
+func (*Metadata) isNew() {}
 
 // The phases reported to Change.Progress. Each byte counts once in PhaseStage and once in
 // PhaseVerify; the others have no bytes.

@@ -51,7 +51,7 @@ func (a *attempt) removeDisplaced() error {
 		return err
 	}
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes && a.olds.H != nil {
+		if s := &a.swaps[i]; s.hasOld && a.olds.H != nil {
 			u.note(s.path.String(), gone(a.removeOneDisplaced(s)))
 		}
 	}

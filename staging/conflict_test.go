@@ -38,12 +38,12 @@ func TestConflicts(t *testing.T) {
 		{[]string{"MANIFEST", "REPORT"}, StepConflict, "MANIFEST", errTaken},
 		{[]string{"MANIFEST", "z"}, StepConflict, "z", errTaken},
 	} {
-		sc := newScene(t, t.TempDir(), c.foreign, []string{"b/c", "b/d/e", "z"}, []string{"MANIFEST", "REPORT"})
+		sc := newCommitFixture(t, t.TempDir(), c.foreign, []string{"b/c", "b/d/e", "z"}, []string{"MANIFEST", "REPORT"})
 		refusedUntouched(t, sc, c.step, c.path, c.err)
 	}
 }
 
-func refusedUntouched(t *testing.T, sc *scene, step Step, path string, want error) {
+func refusedUntouched(t *testing.T, sc *commitFixture, step Step, path string, want error) {
 	t.Helper()
 	before, inode := take(t, sc.root), kind(t, sc.root)
 	err := sc.run(func(op, path string, f func() error) error {
@@ -68,14 +68,14 @@ func TestMountInTheWay(t *testing.T) {
 	root := t.TempDir()
 	mounted := filepath.Join(root, "b")
 	harness.Mount(t, "tmpfs", mounted, "tmpfs", 0, "")
-	sc := newScene(t, root, nil, []string{"b/c"}, nil)
+	sc := newCommitFixture(t, root, nil, []string{"b/c"}, nil)
 	refusedUntouched(t, sc, StepBegin, "b/c", pathsafe.ErrCrossesMount)
 }
 
 // Two targets that a link beneath the root makes one.
 func TestTargetsMeet(t *testing.T) {
 	for _, files := range [][]string{{"d/n/a", "l/n/b"}, {"d/f", "l/f"}, {"d/f", "l/f/x"}} {
-		sc := newScene(t, t.TempDir(), []string{"d/", "l -> d"}, files, nil)
+		sc := newCommitFixture(t, t.TempDir(), []string{"d/", "l -> d"}, files, nil)
 		before := take(t, sc.root)
 		e := failure(t, sc.commit())
 		if e.Step != StepConflict || !strings.HasPrefix(e.Path, "l/") || e.Rollback != nil {
@@ -107,7 +107,7 @@ func TestSpecIsRejected(t *testing.T) {
 		"artifact no path": {func(s *spec) { s.artifacts[0].Path = pathsafe.Path{} }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := newScene(t, t.TempDir(), []string{"x"}, []string{"a", "b/c"}, []string{"r"})
+			sc := newCommitFixture(t, t.TempDir(), []string{"x"}, []string{"a", "b/c"}, []string{"r"})
 			c.spoil(&sc.spec)
 			refusedUntouched(t, sc, StepBegin, c.path, nil)
 		})
@@ -133,11 +133,11 @@ func TestErrorText(t *testing.T) {
 // TestNewDirectories: what must be new is not merged into.
 func TestNewDirectories(t *testing.T) {
 	for _, foreign := range []string{"b/", "b", "b -> nowhere", "b -> x"} {
-		sc := newScene(t, t.TempDir(), []string{foreign, "x/"}, []string{"a/f", "b/c"}, nil)
+		sc := newCommitFixture(t, t.TempDir(), []string{foreign, "x/"}, []string{"a/f", "b/c"}, nil)
 		sc.spec.absent = []pathsafe.Path{mustParse(t, "a"), mustParse(t, "b")}
 		refusedUntouched(t, sc, StepConflict, "b", errTaken)
 	}
-	sc := newScene(t, t.TempDir(), []string{"b/"}, []string{"b/c"}, nil)
+	sc := newCommitFixture(t, t.TempDir(), []string{"b/"}, []string{"b/c"}, nil)
 	must(t, sc.commit())
 }
 
@@ -146,7 +146,7 @@ func TestNewDirectories(t *testing.T) {
 func TestRankDecides(t *testing.T) {
 	for step, n := range map[Step]int{StepCheck: 1, StepVerify: 2} {
 		for last, want := range map[string]string{"c/f": "c/f", "b/f": "b/f", "a/f": "a/f"} {
-			sc := newScene(t, t.TempDir(), nil, []string{"a/f", "b/f", "c/f"}, nil)
+			sc := newCommitFixture(t, t.TempDir(), nil, []string{"a/f", "b/f", "c/f"}, nil)
 			for i := range sc.spec.files {
 				if sc.spec.files[i].Path.String() != last {
 					sc.spec.files[i].Rank = 1

@@ -90,7 +90,7 @@ func (c *copier) one(ctx context.Context, i int) *Error {
 		return fail(StepStage, name, err)
 	}
 	perm := f.Perm // in a directory that only this user can enter
-	if c.swaps[f.top].goes {
+	if c.swaps[f.top].hasOld {
 		perm = ownFile
 	}
 	dst, err := in.createFile(f.path.Base(), perm)
@@ -118,7 +118,7 @@ func (c *copier) one(ctx context.Context, i int) *Error {
 // then need not open it again. A program that other processes can run may not be open for
 // writing, and a file that its owner may not read is to be found out by opening it.
 func (c *copier) staysOpen(f *copiedFile) bool {
-	return !c.swaps[f.top].goes && f.Perm&0o111 == 0 && f.Perm&0o400 != 0
+	return !c.swaps[f.top].hasOld && f.Perm&0o111 == 0 && f.Perm&0o400 != 0
 }
 
 // closeCopies closes the copies that are still open. All of them were synced.
@@ -171,13 +171,13 @@ func (c *copier) fill(ctx context.Context, in dir, dst *pathsafe.File, f *copied
 // access list has changed it. Its directory can be entered by this user alone, so if one file in
 // it has no access list, others that are made there have none either.
 func (c *copier) settle(in dir, dst *pathsafe.File, f *copiedFile) (st pathsafe.Stat, err error) {
-	if c.swaps[f.top].goes {
+	if c.swaps[f.top].hasOld {
 		if err := c.takeOver(dst, f); err != nil {
 			return st, err
 		}
 	}
 	st, err = c.s.Identify(dst)
-	if err == nil && st.Perm != f.Perm && !c.swaps[f.top].goes {
+	if err == nil && st.Perm != f.Perm && !c.swaps[f.top].hasOld {
 		if err = c.s.chmod(dst, f.Perm); err == nil {
 			st, err = c.s.Identify(dst)
 		}
@@ -185,12 +185,12 @@ func (c *copier) settle(in dir, dst *pathsafe.File, f *copiedFile) (st pathsafe.
 	if err != nil {
 		return st, err
 	}
-	if c.unlisted == in.H && !c.swaps[f.top].goes {
+	if c.unlisted == in.H && !c.swaps[f.top].hasOld {
 		f.created.access = accessOf(pathsafe.Access{Perm: st.Perm, GID: st.GID})
 		return st, nil
 	}
 	f.created.access, err = c.s.accessList(dst, st)
-	if err == nil && !c.swaps[f.top].goes && f.created.access.Value().ACL == "" {
+	if err == nil && !c.swaps[f.top].hasOld && f.created.access.Value().ACL == "" {
 		c.unlisted = in.H
 	}
 	return st, err

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CopyUp prepares an exchange on an overlay. The old entries and the directories that change
+// CopyUp prepares a change on an overlay. The old entries and the directories that change
 // may be in a lower layer, where the first change gives each another inode. CopyUp causes that
-// change now, under the lock, so that every later look sees the inodes that the exchange
+// change now, under the lock, so that every later look sees the inodes that the change
 // moves. It updates Old where only the inode has changed. On other file systems it does
 // nothing.
 func (r *Root) CopyUp(swaps []Swap) error {
@@ -56,7 +56,7 @@ func (r *Root) CopyUp(swaps []Swap) error {
 }
 
 // stillOld describes the entry at the name of a swap if it is its Old. Other errors are left
-// to the exchange to report.
+// to [Root.Plan] to report.
 func (r *Root) stillOld(s *Swap) (*pathsafe.Stat, error) {
 	if s.Old == nil {
 		return nil, nil
@@ -91,8 +91,8 @@ func (r *Root) copyUpName(p pathsafe.Path) error {
 	return gone(in.copyUp(p.Base()))
 }
 
-// copyUpDir does it with a directory that stays, once. One that is not there the exchange
-// misses, if it has to be.
+// copyUpDir copies up a directory that stays, once. A missing one is left to [Root.Plan]
+// to report.
 func (r *Root) copyUpDir(path pathsafe.Path, up map[pathsafe.Path]bool) error {
 	if up[path] {
 		return nil

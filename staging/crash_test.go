@@ -18,10 +18,10 @@ import (
 // The child of a crash test commits or recovers, and is killed at a call. It is
 // this test binary; these variables say what it is to do.
 const (
-	childScene = "STAGING_CHILD_SCENE"
-	childRoot  = "STAGING_CHILD_ROOT"
-	childTask  = "STAGING_CHILD_TASK" // "commit" or "recover"
-	childCall  = "STAGING_CHILD_CALL" // before which call it is killed, from 1
+	childCommit = "STAGING_CHILD_SCENE"
+	childRoot   = "STAGING_CHILD_ROOT"
+	childTask   = "STAGING_CHILD_TASK" // "commit" or "recover"
+	childCall   = "STAGING_CHILD_CALL" // before which call it is killed, from 1
 )
 
 // TestCrashChild is the child; in a run of all tests it does nothing.
@@ -33,21 +33,21 @@ func TestCrashChild(t *testing.T) {
 	n, err := strconv.ParseInt(os.Getenv(childCall), 10, 64)
 	must(t, err)
 	var calls atomic.Int64 // several workers check at a time
-	syncs := &scene{lazy: sampled()}
+	syncs := &commitFixture{lazy: sampled()}
 	r := &runner{testKey, hookedBy(func(op, path string, f func() error) error {
 		if calls.Add(1) == n {
 			must(t, unix.Kill(unix.Getpid(), unix.SIGKILL))
 		}
 		return syncs.lazily(op, path, f)
 	})}
-	for _, c := range scenes {
-		if c.name == os.Getenv(childScene) {
+	for _, c := range commitCases {
+		if c.name == os.Getenv(childCommit) {
 			must(t, childDoes(c.make(t, root), r))
 		}
 	}
 }
 
-func childDoes(sc *scene, r *runner) error {
+func childDoes(sc *commitFixture, r *runner) error {
 	if os.Getenv(childTask) == "commit" {
 		return run(context.Background(), sc.dir, sc.spec, r)
 	}
@@ -62,16 +62,16 @@ func childDoes(sc *scene, r *runner) error {
 
 // crasher kills children.
 type crasher struct {
-	t     *testing.T
-	scene string
-	temp  string
+	t             *testing.T
+	commitFixture string
+	temp          string
 }
 
 // kill runs a child that is killed before call n; false if it ended before.
 func (c *crasher) kill(root, task string, n int) bool {
 	c.t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCrashChild$")
-	cmd.Env = append(os.Environ(), childScene+"="+c.scene, childRoot+"="+root, childTask+"="+task,
+	cmd.Env = append(os.Environ(), childCommit+"="+c.commitFixture, childRoot+"="+root, childTask+"="+task,
 		childCall+"="+strconv.Itoa(n), "TMPDIR="+c.temp,
 		"GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE")) // else one that is not killed waits a second
 	out, err := cmd.CombinedOutput()
@@ -87,17 +87,17 @@ func (c *crasher) kill(root, task string, n int) bool {
 
 // crashed is what a kill left.
 type crashed struct {
-	*scene
+	*commitFixture
 	before   picture
 	artifact bool // the last artifact was seen
 }
 
 // crashAt makes a fresh root and kills a commit there; ok is false if it ended.
-func (c *crasher) crashAt(make func(t testing.TB, root string) *scene, base string, n int) (k crashed, ok bool) {
+func (c *crasher) crashAt(make func(t testing.TB, root string) *commitFixture, base string, n int) (k crashed, ok bool) {
 	c.t.Helper()
 	root := filepath.Join(base, fmt.Sprint("root", n))
 	must(c.t, os.RemoveAll(root))
-	k.scene = make(c.t, root)
+	k.commitFixture = make(c.t, root)
 	k.lazy = sampled()
 	k.before = take(c.t, root)
 	ok = c.kill(root, "commit", n)
@@ -138,7 +138,7 @@ func (k *crashed) settle() Result {
 // brings the root to the state before or to the state after. Power is not cut, so a
 // sample syncs nothing.
 func TestKillAtEveryCall(t *testing.T) {
-	for _, s := range scenes[:3] {
+	for _, s := range commitCases[:3] {
 		c := &crasher{t, s.name, t.TempDir()}
 		base := ""
 		if s.name == "single" {
@@ -170,7 +170,7 @@ func TestKillAtEveryCall(t *testing.T) {
 // calls, and recovered in turn.
 func TestKillInRecovery(t *testing.T) {
 	pairs, first := 0, sample.Every(t, 13).First
-	for _, s := range scenes[:3] {
+	for _, s := range commitCases[:3] {
 		c := &crasher{t, s.name, t.TempDir()}
 		base := scratch(t)
 		_, total := traceOf(t, &sweeper{t: t, base: base, make: s.make})

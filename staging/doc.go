@@ -84,9 +84,9 @@
 // # Beside others
 //
 // The kind of a change, which is in the journal, is its policy for a mismatch: a commit is undone.
-// A change of another kind succeeds whatever other processes do at its names; keep.go has the
-// details. An exchange displaces any file, and what is displaced, or is put at a name before an undo
-// gives that back, waits in old. Directories are removed one by one when they are empty, after their
+// A change of another kind (a reset) succeeds whatever other processes do at its names; keep.go has
+// the details. It displaces any entry; what is displaced, or is put at a name before an undo gives
+// that back, waits in old. Directories are removed one by one when they are empty, after their
 // entries; a directory with a new entry stays ([Tx.Stayed]). In step 6, and at the end of an undo,
 // an entry of old is removed only if it is what the caller saw (identity, size, time, mode, owner)
 // and no process has it open for writing, which the kernel answers by a lease. Everything else is
@@ -114,7 +114,7 @@
 // # The journal
 //
 // The staging directory is .spectrum06_staging_<uuid> for a commit, and
-// .spectrum06_exchange_<uuid> for anything else. Each record is a file of its own that is never
+// .spectrum06_exchange_<uuid> for a reset. Each record is a file of its own that is never
 // changed: it is written beside its name, synced and renamed, and the directory is synced. So no
 // record can be torn. A record is JSON and ends with an HMAC-SHA-256 of it under the key of the
 // root. A journal of another version is not read. A halt needs no mark in the journal: a root with
@@ -182,6 +182,28 @@
 // identities are read. There an empty directory is removed in place, and an undo makes it again with
 // the mode, owner, attributes and time of INTENT. So a directory with entries goes by a swap for
 // each of its names.
+//
+// # Design choices
+//
+// Displaced entries that must be kept stay in the root, in spectrum-kept-<uuid>. They are not moved
+// into the snapshot store of the caller: that may be on another file system, where a move is a copy
+// that takes space and misses later writes; and a process that has the file open could go on writing
+// to an object that the store names by its hash. The caller needs no such move: its snapshot has
+// read the old entries in full before the change.
+//
+// The kind of a change decides what happens to displaced entries; there is no policy for a single
+// swap. INTENT has it before anything is moved, so an undo and a recovery never depend on a later
+// record or on the caller, and entries of one change cannot be treated by different rules.
+//
+// On an overlay files are copied up before INTENT, under the lock, and not after it: INTENT must
+// record the inodes that the change moves, and a record is never changed. A kill in between leaves
+// only copied-up files with the same content, and needs no recovery.
+//
+// If COMMITTED was renamed but could not be synced, it is undetermined whether a crash keeps it.
+// [Tx.Abort] does not leave that to the next session if it can help it: it renames the record to
+// ROLLING_BACK, durably, and undoes everything. So after an error that passes, such as a full disk,
+// the root is clean at once. Only if this rename or its sync fails, nothing is undone, and
+// [Unfinished.Resolve] decides by the record that is there.
 //
 // # What it trusts
 //

@@ -69,13 +69,13 @@ func (s *spec) change() Change {
 	return c
 }
 
-// exchange is a change that is no commit, what makes its trees, and what looks at what was
-// displaced.
-type exchange struct {
+// reset is a change that is no commit, what makes its trees, and what its caller does before
+// Commit.
+type reset struct {
 	Change
 	dirs    []dirMeta
 	stage   func(ctx context.Context, dir *pathsafe.Dir) error
-	settled func(ctx context.Context, old *pathsafe.Dir) error // may be nil
+	settled func() error // called between Move and Commit; may be nil
 }
 
 // dirMeta is what a directory that stays gets.
@@ -84,7 +84,7 @@ type dirMeta struct {
 	Metadata
 }
 
-func (e *exchange) change() Change {
+func (e *reset) change() Change {
 	c := e.Change
 	c.Swaps = slices.Clone(c.Swaps)
 	for i := range e.dirs {
@@ -94,12 +94,12 @@ func (e *exchange) change() Change {
 }
 
 func (l *session) commit(ctx context.Context, s spec) error {
-	return l.carryOut(ctx, exchange{Change: s.change()}, s.leftover)
+	return l.carryOut(ctx, reset{Change: s.change()}, s.leftover)
 }
 
-func (l *session) exchange(ctx context.Context, e exchange) error { return l.carryOut(ctx, e, nil) }
+func (l *session) reset(ctx context.Context, e reset) error { return l.carryOut(ctx, e, nil) }
 
-func (l *session) carryOut(ctx context.Context, e exchange, leftover func(name string, err error)) (err error) {
+func (l *session) carryOut(ctx context.Context, e reset, leftover func(name string, err error)) (err error) {
 	tx, err := l.PlanLocked(ctx, e.change())
 	if err != nil {
 		return err
@@ -118,8 +118,7 @@ func (l *session) carryOut(ctx context.Context, e exchange, leftover func(name s
 		return err
 	}
 	if e.settled != nil {
-		old, _ := tx.Displaced()
-		if err := l.s.Do("settle", tx.Staging(), func() error { return e.settled(ctx, old) }); err != nil {
+		if err := l.s.Do("settle", tx.Staging(), e.settled); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func settle(t *testing.T, root string) (recorded []string) {
 	plant(t, root, stagePrefix+strangersID+"0", stagePrefix+"x/")
 	for i, perm := range []os.FileMode{0o700, 0o711, 0o755, 0o000} {
 		for k, what := range []string{"nothing", "record", "unreadable", "FIFO", "halt"} {
-			name := fmt.Sprintf("%s%d%s%d", exchangePrefix, i, strangersID[1:], k)
+			name := fmt.Sprintf("%s%d%s%d", resetPrefix, i, strangersID[1:], k)
 			dir := filepath.Join(root, name)
 			must(t, os.Mkdir(dir, 0o700))
 			switch what {

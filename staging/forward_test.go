@@ -32,7 +32,7 @@ func TestRecoverForwardMeetsErrors(t *testing.T) {
 
 func forwardMeets(t *testing.T, from string, f fault, onward bool) {
 	t.Helper()
-	s := &sweeper{t: t, base: scratch(t), make: singleScene}
+	s := &sweeper{t: t, base: scratch(t), make: singleCommit}
 	failed := 0
 	recoverWith := func(n int) *injector {
 		sc, before := s.fresh()
@@ -68,7 +68,7 @@ func forwardMeets(t *testing.T, from string, f fault, onward bool) {
 }
 
 // recoverHooked is recover with a hook once the lock is taken.
-func (s *scene) recoverHooked(h hook) ([]Outcome, error) {
+func (s *commitFixture) recoverHooked(h hook) ([]Outcome, error) {
 	s.t.Helper()
 	hooked := &sysHook{}
 	l, err := enter(s.t.Context(), s.dir, testKey, hooked)

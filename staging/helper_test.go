@@ -137,8 +137,8 @@ func foreignKept(t testing.TB, before picture, root string) {
 	}
 }
 
-// A scene is a root with foreign things in it, and a spec for it.
-type scene struct {
+// A commitFixture is a root with foreign things in it, and a spec for it.
+type commitFixture struct {
 	t       testing.TB
 	root    string
 	source  string            // the directory of the sources
@@ -148,8 +148,8 @@ type scene struct {
 	spec    spec
 	lazy    bool // nothing is synced
 	umask   uint32
-	takes   bool // two files take over what they replace has, see replaceScene
-	removes bool // existing/goes is removed, and artifacts are replaced, see replaceScene
+	takes   bool // two files take over what they replace has, see replaceCommit
+	removes bool // existing/goes is removed, and artifacts are replaced, see replaceCommit
 
 	mu     sync.Mutex
 	checks map[string]int                                // how often each target was checked
@@ -165,14 +165,14 @@ var usualUmask = func() uint32 {
 
 var modTime = time.Unix(1_234_567_890, 987_654_321)
 
-// newScene plants the foreign entries in root, unless they stand there already,
+// newCommitFixture plants the foreign entries in root, unless they stand there already,
 // and makes files and artifacts as the targets.
-func newScene(t testing.TB, root string, foreign, files, artifacts []string) *scene {
+func newCommitFixture(t testing.TB, root string, foreign, files, artifacts []string) *commitFixture {
 	t.Helper()
 	if _, err := os.Lstat(filepath.Join(root, foreignThings[0])); err != nil {
 		plant(t, root, foreign...)
 	}
-	s := &scene{t: t, root: root, sources: map[string]string{}, content: map[string]string{}, checks: map[string]int{}, umask: usualUmask}
+	s := &commitFixture{t: t, root: root, sources: map[string]string{}, content: map[string]string{}, checks: map[string]int{}, umask: usualUmask}
 	s.source = filepath.Join(filepath.Dir(root), sourcesName)
 	if _, err := os.Lstat(s.source); err != nil {
 		s.source = t.TempDir()
@@ -190,7 +190,7 @@ func newScene(t testing.TB, root string, foreign, files, artifacts []string) *sc
 	return s
 }
 
-func (s *scene) addFile(i int, name string) {
+func (s *commitFixture) addFile(i int, name string) {
 	content := strings.Repeat("content of "+name+"\n", i*7)
 	s.content[name] = content
 	flat := fmt.Sprintf("%d-%x", i, name)
@@ -211,7 +211,7 @@ func (s *scene) addFile(i int, name string) {
 
 func permOf(i int) uint32 { return []uint32{0o644, 0o755, 0o400, 0o600, 0o777}[i%5] }
 
-func (s *scene) check(name, content string, f io.ReaderAt) error {
+func (s *commitFixture) check(name, content string, f io.ReaderAt) error {
 	buf := make([]byte, len(content)+1)
 	n, err := f.ReadAt(buf, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -233,20 +233,20 @@ func (s *scene) check(name, content string, f io.ReaderAt) error {
 }
 
 // run runs the spec with a hook, and forgets earlier checks.
-func (s *scene) run(hook func(op, path string, f func() error) error) error {
+func (s *commitFixture) run(hook func(op, path string, f func() error) error) error {
 	clear(s.checks)
 	return run(context.Background(), s.dir, s.spec, &runner{testKey, hookedBy(hook)})
 }
 
 // commit runs the spec.
-func (s *scene) commit() error {
+func (s *commitFixture) commit() error {
 	return run(context.Background(), s.dir, s.spec, &runner{testKey, &sysHook{}})
 }
 
 var testKey = []byte("the key of these tests, not secret")
 
 // recover ends what a commit left, as a session of its own does.
-func (s *scene) recover(mode Mode) ([]Outcome, error) {
+func (s *commitFixture) recover(mode Mode) ([]Outcome, error) {
 	s.t.Helper()
 	l, err := enter(context.Background(), s.dir, testKey, hookedBy(s.lazily))
 	must(s.t, err)
@@ -256,7 +256,7 @@ func (s *scene) recover(mode Mode) ([]Outcome, error) {
 
 // mustRecover requires a person's recovery to end what a failed rollback left, and a command's to
 // be rejected.
-func (s *scene) mustRecover() {
+func (s *commitFixture) mustRecover() {
 	s.t.Helper()
 	var halt *HaltError
 	if _, err := s.recover(Automatic); !errors.As(err, &halt) || !errors.Is(err, ErrHalted) {
@@ -270,7 +270,7 @@ func (s *scene) mustRecover() {
 
 // done sees that everything is in place as the spec says, and nothing else is
 // new but the directories on the way.
-func (s *scene) done(before picture) {
+func (s *commitFixture) done(before picture) {
 	s.t.Helper()
 	foreignKept(s.t, s.staying(before), s.root)
 	for i, f := range s.spec.files {
@@ -304,8 +304,8 @@ func (s *scene) done(before picture) {
 	s.nothingElse(before)
 }
 
-// tookOver sees that the files of replaceScene have what the replaced ones had.
-func (s *scene) tookOver() {
+// tookOver sees that the files of replaceCommit have what the replaced ones had.
+func (s *commitFixture) tookOver() {
 	s.t.Helper()
 	keep := metadataText(s.t, s.at("existing/keep"))
 	if want := fmt.Sprintf("%d %d [{user.note old}]", namedUID, otherGID); !strings.Contains(keep, want) {
@@ -317,7 +317,7 @@ func (s *scene) tookOver() {
 }
 
 // staying is what is foreign and is not to be replaced.
-func (s *scene) staying(before picture) picture {
+func (s *commitFixture) staying(before picture) picture {
 	stays := maps.Clone(before)
 	for _, f := range s.spec.files {
 		if f.old != nil {
@@ -336,7 +336,7 @@ func (s *scene) staying(before picture) picture {
 }
 
 // nothingElse sees that all that is new is a target or on the way to one.
-func (s *scene) nothingElse(before picture) {
+func (s *commitFixture) nothingElse(before picture) {
 	s.t.Helper()
 	wanted := map[string]bool{}
 	for name := range s.content {
@@ -377,45 +377,45 @@ func wantStep(t testing.TB, err error, step Step, path string) *Error {
 // descriptors returns how many files are open.
 func descriptors(t testing.TB) int { t.Helper(); return len(harness.OpenFiles(t, os.Getpid())) }
 
-// The scenes that the sweeps go through.
+// commitCases are the fixtures that the sweeps go through.
 
 var foreignThings = []string{
 	"foreign/file", "foreign/link -> file", "foreign/deep/er", "foreign-out -> /etc", "existing/keep",
 	"existing/empty/", "empty/", "inlink -> existing", ".spectrum06_staging_other/x", "fres", "fresh0",
 }
 
-func singleScene(t testing.TB, root string) *scene {
+func singleCommit(t testing.TB, root string) *commitFixture {
 	t.Helper()
-	return newScene(t, root, foreignThings,
+	return newCommitFixture(t, root, foreignThings,
 		[]string{"a.txt", "existing/new", "existing/empty/x", "fresh/deep/f1", "fresh/deep/f2", "fresh/g", "inlink/via", "zero"},
 		[]string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"})
 }
 
-func chainScene(t testing.TB, root string) *scene {
+func chainCommit(t testing.TB, root string) *commitFixture {
 	t.Helper()
-	s := newScene(t, root, foreignThings,
+	s := newCommitFixture(t, root, foreignThings,
 		[]string{"run1/out/a", "run1/out/b", "run1/c", "run2/a"},
 		[]string{"run1/RESTORE_MANIFEST.json", "run1/RESTORE_REPORT.json", "run2/RESTORE_MANIFEST.json", "run2/RESTORE_REPORT.json"})
 	s.spec.manifest = []byte(`{"runs":["run1","run2"]}`)
 	return s
 }
 
-// manyScene is above the limit at which another way is taken: syncfs.
-func manyScene(t testing.TB, root string) *scene {
+// manyCommit is above the limit at which another way is taken: syncfs.
+func manyCommit(t testing.TB, root string) *commitFixture {
 	t.Helper()
 	var files, artifacts []string
 	for i := range few + 1 {
 		files = append(files, fmt.Sprintf("r%02d/f", i))
 		artifacts = append(artifacts, fmt.Sprintf("r%02d/REPORT.json", i))
 	}
-	return newScene(t, root, foreignThings, files, artifacts)
+	return newCommitFixture(t, root, foreignThings, files, artifacts)
 }
 
-// replaceScene has files, and an artifact, that take the place of others, also through a link.
-func replaceScene(t testing.TB, root string) *scene {
+// replaceCommit has files, and an artifact, that take the place of others, also through a link.
+func replaceCommit(t testing.TB, root string) *commitFixture {
 	t.Helper()
 	_, made := os.Lstat(root + "/" + foreignThings[0])
-	s := newScene(t, root, append(slices.Clone(foreignThings), "existing/goes", "existing/other", "theirs/file", "RESTORE_REPORT.json"),
+	s := newCommitFixture(t, root, append(slices.Clone(foreignThings), "existing/goes", "existing/other", "theirs/file", "RESTORE_REPORT.json"),
 		[]string{"existing/keep", "existing/new", "fresh/deep/f1", "fresh0", "inlink/other", "theirs/file"},
 		[]string{"RESTORE_MANIFEST.json", "RESTORE_REPORT.json"})
 	if old, err := s.dir.Lstat("RESTORE_REPORT.json"); err == nil { // else a killed commit has moved it aside
@@ -439,10 +439,10 @@ func replaceScene(t testing.TB, root string) *scene {
 	return s
 }
 
-var scenes = []struct {
+var commitCases = []struct {
 	name string
-	make func(t testing.TB, root string) *scene
-}{{"single", singleScene}, {"chain", chainScene}, {"replace", replaceScene}, {"many", manyScene}}
+	make func(t testing.TB, root string) *commitFixture
+}{{"single", singleCommit}, {"chain", chainCommit}, {"replace", replaceCommit}, {"many", manyCommit}}
 
 // hookedBy returns a sysHook whose calls go through f.
 func hookedBy(f func(op, path string, f func() error) error) *sysHook {

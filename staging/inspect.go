@@ -10,12 +10,12 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Stands is the state of a name that an attempt changes.
-type Stands int
+// NameState is the state of a name that an attempt changes.
+type NameState int
 
 const (
 	// AsNeither means that something else is there, or nothing where something belongs.
-	AsNeither Stands = iota
+	AsNeither NameState = iota
 	// AsBefore means that the name has its old entry.
 	AsBefore
 	// AsAfter means that what the attempt puts there is there.
@@ -45,11 +45,11 @@ const MaxForeign = 8
 
 // InspectedName is one name that an attempt changes.
 type InspectedName struct {
-	Path   string // beneath the root
-	Stands Stands
-	// Goes and Comes report whether the name has an old entry, and whether it has a new one.
-	Goes, Comes bool
-	Free        bool // nothing is at the name
+	Path  string // beneath the root
+	State NameState
+	// HasOld and HasNew report whether the name has an old entry, and whether it has a new one.
+	HasOld, HasNew bool
+	Free           bool // nothing is at the name
 	// Before and After are the paths, beneath the root, at which that is now; "" where it is not
 	// to be found.
 	Before, After string
@@ -91,25 +91,25 @@ func (a *attempt) inspect() (*Inspection, error) {
 	defer at.close()
 	for i := range a.copies.files {
 		f := &a.copies.files[i]
-		n := InspectedName{Path: f.path.String(), Comes: true}
+		n := InspectedName{Path: f.path.String(), HasNew: true}
 		s, isOld := &a.swaps[f.top], (func(pathsafe.Stat) bool)(nil)
-		if s.goes { // it replaces a file
+		if s.hasOld { // it replaces a file
 			isOld = func(st pathsafe.Stat) bool { return s.old.is(st) }
 		}
 		if err := n.look(at, f.path, func(st pathsafe.Stat) bool { return f.created.is(st) }, isOld); err != nil {
 			return nil, err
 		}
-		if s.goes && n.Stands != AsBefore {
+		if s.hasOld && n.State != AsBefore {
 			n.Before = a.replacedAt(f)
 		}
-		if n.Stands != AsAfter {
+		if n.State != AsAfter {
 			n.After = a.stagedAt(f)
 		}
 		found.Names = append(found.Names, n)
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		isRemoval := s.goes && !s.comes && !s.last
+		isRemoval := s.hasOld && !s.hasNew && !s.last
 		if s.since == phaseIntent || a.isCommit() && s.since == phasePrepared && !isRemoval { // the manifest beside staging; a file, or a directory of some
 			continue
 		}
@@ -198,7 +198,7 @@ func (a *attempt) replacedAt(f *copiedFile) string {
 
 // look finds the state of a name. isOld is nil if the name was free before.
 func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(pathsafe.Stat) bool) error {
-	n.Goes = isOld != nil
+	n.HasOld = isOld != nil
 	in, err := at.open(parent(p))
 	var st pathsafe.Stat
 	if err == nil {
@@ -208,18 +208,18 @@ func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(paths
 	case isOthers(err):
 		n.Free = true
 		switch {
-		case !n.Goes:
-			n.Stands = AsBefore
-		case !n.Comes:
-			n.Stands = AsAfter
+		case !n.HasOld:
+			n.State = AsBefore
+		case !n.HasNew:
+			n.State = AsAfter
 		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("%q: %w", n.Path, err)
-	case n.Comes && isNew(st):
-		n.Stands, n.After = AsAfter, n.Path
-	case n.Goes && isOld(st):
-		n.Stands, n.Before = AsBefore, n.Path
+	case n.HasNew && isNew(st):
+		n.State, n.After = AsAfter, n.Path
+	case n.HasOld && isOld(st):
+		n.State, n.Before = AsBefore, n.Path
 	}
 	return nil
 }
@@ -227,20 +227,20 @@ func (n *InspectedName) look(at *cache, p pathsafe.Path, isNew, isOld func(paths
 // inspectSwap looks at a name, and for the rest in staging.
 func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 	s := &a.swaps[i]
-	n := InspectedName{Path: s.path.String(), Comes: s.comes}
+	n := InspectedName{Path: s.path.String(), HasNew: s.hasNew}
 	isNew := func(st pathsafe.Stat) bool { return s.fresh.is(st) }
 	old := s
 	if s.since == phaseCommitted {
 		old = a.leaving(s.path)
 	}
 	var isOld func(pathsafe.Stat) bool
-	if old != nil && old.goes {
+	if old != nil && old.hasOld {
 		isOld = func(st pathsafe.Stat) bool { return old.old.is(st) }
 	}
 	if err := n.look(at, s.path, isNew, isOld); err != nil {
 		return n, err
 	}
-	if old != nil && old != s && n.Stands != AsBefore && a.olds.H != nil {
+	if old != nil && old != s && n.State != AsBefore && a.olds.H != nil {
 		if st, err := a.olds.Stat(old.name); err == nil && old.old.is(st) {
 			n.Before = path.Join(a.stageName, oldsName, old.name)
 		}
@@ -264,11 +264,11 @@ func (a *attempt) inspectSwap(at *cache, i int) (InspectedName, error) {
 			continue
 		}
 		switch where := path.Join(a.stageName, part.name, number); {
-		case s.comes && s.fresh.is(st):
+		case s.hasNew && s.fresh.is(st):
 			if n.After == "" {
 				n.After = where
 			}
-		case s.goes && n.Before == "": // or an entry that replaced it just before the move
+		case s.hasOld && n.Before == "": // or an entry that replaced it just before the move
 			n.Before = where
 		}
 	}

@@ -38,11 +38,11 @@ func inode(t *testing.T, root, path string) uint64 {
 	return st.Ino
 }
 
-// TestInspect kills an exchange before every call, and the recovery of each too. Whatever is at
-// a name then, each thing from before is where Inspect says, until the exchange is complete.
+// TestInspect kills a reset before every call, and the recovery of each too. Whatever is at
+// a name then, each thing from before is where Inspect says, until the reset is complete.
 func TestInspect(t *testing.T) {
-	ground := &fairground{t: t, base: scratch(t), make: mixedFair}
-	seen := map[Stands]int{}
+	ground := &resetFixtures{t: t, base: scratch(t), make: mixedReset}
+	seen := map[NameState]int{}
 	for n := 1; ; n += 1 + few/4 {
 		f := ground.fresh()
 		dead := !survived(func() { _ = f.run(killer(n)) })
@@ -63,18 +63,18 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-func (f *fair) judgeInspection(found *Inspection, seen map[Stands]int) {
+func (f *resetFixture) judgeInspection(found *Inspection, seen map[NameState]int) {
 	t := f.t.(*testing.T)
 	t.Helper()
 	for i, n := range found.Names {
-		seen[n.Stands]++
+		seen[n.State]++
 		s := f.e.Swaps[i]
 		switch {
-		case n.Path != s.Path.String() || n.Goes != (s.Old != nil) || n.Comes != (s.New != nil):
+		case n.Path != s.Path.String() || n.HasOld != (s.Old != nil) || n.HasNew != (s.New != nil):
 			t.Fatalf("%+v of %+v", n, s)
 		case s.Old != nil && inode(t, f.root(), n.Before) != s.Old.ID.Ino:
 			t.Errorf("what was at %q is not at %q", n.Path, n.Before)
-		case n.Stands == AsAfter && n.Comes && n.After != n.Path, n.Stands == AsBefore && n.Goes && n.Before != n.Path:
+		case n.State == AsAfter && n.HasNew && n.After != n.Path, n.State == AsBefore && n.HasOld && n.Before != n.Path:
 			t.Errorf("%+v", n)
 		}
 	}
@@ -83,7 +83,7 @@ func (f *fair) judgeInspection(found *Inspection, seen map[Stands]int) {
 // TestInspectRivals: where the directory of a name is another one, it is named, and what was at
 // the name is where it says.
 func TestInspectRivals(t *testing.T) {
-	f := mixedFair(t, filepath.Join(scratch(t), "1"))
+	f := mixedReset(t, filepath.Join(scratch(t), "1"))
 	err := f.run(func(op, path string, do func() error) error {
 		if op == "write" && filepath.Base(path) == committedName+newSuffix {
 			must(t, os.Rename(f.at("a"), f.at("moved")))
@@ -99,7 +99,7 @@ func TestInspectRivals(t *testing.T) {
 	}
 	found := inspected(t, f.root())
 	i := slices.IndexFunc(found.Names, func(n InspectedName) bool { return n.Path == "a/file" })
-	if n := found.Names[i]; n.Stands != AsNeither || inode(t, f.root(), n.Before) != f.e.Swaps[i].Old.ID.Ino {
+	if n := found.Names[i]; n.State != AsNeither || inode(t, f.root(), n.Before) != f.e.Swaps[i].Old.ID.Ino {
 		t.Errorf("%+v", n)
 	}
 	if want := []ReplacedDir{{"a", inode(t, f.root(), "moved")}}; !slices.Equal(found.Replaced, want) {
@@ -121,7 +121,7 @@ func TestInspectCommit(t *testing.T) {
 		}
 	}
 	for i, n := range before.Names[:len(sc.spec.files)] {
-		if n.Stands != AsAfter || n.After != n.Path || halted.Names[i].Stands != AsBefore {
+		if n.State != AsAfter || n.After != n.Path || halted.Names[i].State != AsBefore {
 			t.Errorf("%+v, %+v", n, halted.Names[i])
 		}
 	}
@@ -143,8 +143,8 @@ func TestInspectForged(t *testing.T) {
 // TestInspectReplace: of a commit that replaces a file, that file is where Inspect says, before
 // and after it was replaced.
 func TestInspectReplace(t *testing.T) {
-	for call, want := range map[string]Stands{"exchange keep": AsBefore, allMoved: AsAfter} {
-		sc := replaceScene(t, t.TempDir())
+	for call, want := range map[string]NameState{"exchange keep": AsBefore, allMoved: AsAfter} {
+		sc := replaceCommit(t, t.TempDir())
 		old := inode(t, sc.root, "existing/keep")
 		sc.abandon(call)
 		found := inspected(t, sc.root)
@@ -152,7 +152,7 @@ func TestInspectReplace(t *testing.T) {
 			t.Fatalf("%s: nothing stands in the root", call)
 		}
 		i := slices.IndexFunc(found.Names, func(n InspectedName) bool { return n.Path == "existing/keep" })
-		if n := found.Names[i]; n.Stands != want || !n.Goes || inode(t, sc.root, n.Before) != old || n.After == "" {
+		if n := found.Names[i]; n.State != want || !n.HasOld || inode(t, sc.root, n.Before) != old || n.After == "" {
 			t.Errorf("%s: %+v", call, n)
 		}
 		_, err := sc.recover(Automatic)

@@ -120,7 +120,7 @@ type xattrRecord struct {
 }
 
 // preparedRecord has the identities of what was made: for a commit of everything that its
-// intent lists, in that order; for an exchange of each swap with a new entry.
+// intent lists, in that order; for a reset of each swap with a new entry.
 type preparedRecord struct {
 	Version int             `json:"version"`
 	Attempt string          `json:"attempt"`
@@ -153,7 +153,7 @@ type committedRecord struct {
 }
 
 // journalVersion is that of all records. Version 1 had other records for a commit than for
-// an exchange.
+// a reset.
 const journalVersion = 2
 
 // A createdRecord is the identity of a file or directory as it outlives a reboot. Its
@@ -290,8 +290,8 @@ func (a *attempt) enterIntent() error {
 	}
 	for i := range a.swaps {
 		s := &a.swaps[i]
-		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.comes, Empty: s.empty, Unsure: s.unsure, Last: s.last}
-		if s.goes {
+		swap := swapRecord{Path: []byte(s.path.String()), Since: s.since, Parent: s.parent, New: s.hasNew, Empty: s.empty, Unsure: s.unsure, Last: s.last}
+		if s.hasOld {
 			swap.Old, swap.Was = &s.old, &s.was
 			if s.remake != nil {
 				r := s.remake.record()

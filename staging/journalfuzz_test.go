@@ -57,7 +57,7 @@ var abandonedAt = []string{
 
 // A ruin is a commit that was left half done, and what became of it since.
 type ruin struct {
-	*scene
+	*commitFixture
 	rest  []byte
 	made  picture // what the commit made, as it was left
 	stage string  // its staging directory, by name
@@ -70,7 +70,7 @@ func newRuin(t *testing.T, text []byte) *ruin {
 	t.Helper()
 	r := &ruin{rest: text, authentic: map[string]bool{}}
 	foreign := []string{"foreign/file", "foreign/other", "foreign/dir/", "foreign/link -> file", "b/keep", "inlink -> b"}
-	r.scene = newScene(t, t.TempDir(), foreign, []string{"a", "b/c", "inlink/v", "new/d/e", "new/f"}, []string{"r", "s"})
+	r.commitFixture = newCommitFixture(t, t.TempDir(), foreign, []string{"a", "b/c", "inlink/v", "new/d/e", "new/f"}, []string{"r", "s"})
 	r.lazy = true
 	before := take(t, r.root)
 	r.abandon(abandonedAt[r.below(len(abandonedAt))])
@@ -80,7 +80,7 @@ func newRuin(t *testing.T, text []byte) *ruin {
 			delete(r.made, path)
 		}
 	}
-	r.stage = filepath.Base(r.scene.stage())
+	r.stage = filepath.Base(r.commitFixture.stage())
 	for _, name := range journalNames {
 		if raw, err := os.ReadFile(r.record(name)); err == nil {
 			r.trust(name, raw)

@@ -55,19 +55,19 @@ var errFlips = machine.Disturbed("other processes keep creating and removing an 
 // swapKeeping makes one swap, whatever entry is at its name.
 func (a *attempt) swapKeeping(s *swapping, in dir) error {
 	base := s.path.Base()
-	if s.goes && s.empty {
+	if s.hasOld && s.empty {
 		if gone, err := a.removeEmpty(s, in); gone || err != nil {
 			return err
 		}
 	}
-	if s.comes && !s.last {
+	if s.hasNew && !s.last {
 		return a.putNew(s, in)
 	}
-	if !s.goes {
+	if !s.hasOld {
 		return nil
 	}
 	err := a.setAside(in, base, s)
-	if (errors.Is(err, fs.ErrPermission) || isMount(err)) && !s.comes && !s.last { // it is immutable, for one
+	if (errors.Is(err, fs.ErrPermission) || isMount(err)) && !s.hasNew && !s.last { // it is immutable, for one
 		a.stays(s, err)
 		return nil
 	}
@@ -95,7 +95,7 @@ func (a *attempt) removeEmpty(s *swapping, in dir) (done bool, err error) {
 	switch {
 	case errors.Is(err, unix.ENOTDIR), errors.Is(err, pathsafe.ErrSymlink):
 		return false, nil
-	case s.comes:
+	case s.hasNew:
 		return false, gone(err)
 	case errors.Is(err, errNotEmpty), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, fs.ErrPermission), isMount(err):
 		a.stays(s, err)
@@ -195,7 +195,7 @@ func (a *attempt) keepRest() error {
 		}
 		for _, name := range names {
 			number, _, _ := strings.Cut(name, ".")
-			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) && (!a.isCommit() || a.swaps[i].goes) {
+			if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(a.swaps) && (!a.isCommit() || a.swaps[i].hasOld) {
 				if err := a.keepOne(part, name, &a.swaps[i]); err != nil {
 					return err
 				}

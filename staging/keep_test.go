@@ -12,22 +12,22 @@ import (
 	"github.com/spectrumfs/spectrum/test/sample"
 )
 
-// neighbours are what another process does in a fair: each makes some words that must be
+// neighbours are what another process does at the names of a reset: each makes some words that must be
 // somewhere in the end, and tells at which name.
-var neighbours = map[string]func(f *fair, word string) (path string){
-	"appends":      func(f *fair, word string) string { return f.writes("a/file", os.O_APPEND, word) },
-	"rewrites":     func(f *fair, word string) string { return f.renames("a/file", word) },
-	"takes a name": func(f *fair, word string) string { return f.renames("b/new", word) },
-	"takes a last": func(f *fair, word string) string { return f.renames("b/NEW", word) },
-	"takes report": func(f *fair, word string) string { return f.renames("REPORT", word) },
-	"makes again":  func(f *fair, word string) string { return f.writes("c/full/f", os.O_CREATE|os.O_APPEND, word) },
-	"makes more":   func(f *fair, word string) string { return f.writes("c/full/more", os.O_CREATE, word) },
-	"in a new one": func(f *fair, word string) string { return f.writes("a/link/sub/theirs", os.O_CREATE, word) },
-	"in the empty": func(f *fair, word string) string { return f.writes("i/theirs", os.O_CREATE, word) },
+var neighbours = map[string]func(f *resetFixture, word string) (path string){
+	"appends":      func(f *resetFixture, word string) string { return f.writes("a/file", os.O_APPEND, word) },
+	"rewrites":     func(f *resetFixture, word string) string { return f.renames("a/file", word) },
+	"takes a name": func(f *resetFixture, word string) string { return f.renames("b/new", word) },
+	"takes a last": func(f *resetFixture, word string) string { return f.renames("b/NEW", word) },
+	"takes report": func(f *resetFixture, word string) string { return f.renames("REPORT", word) },
+	"makes again":  func(f *resetFixture, word string) string { return f.writes("c/full/f", os.O_CREATE|os.O_APPEND, word) },
+	"makes more":   func(f *resetFixture, word string) string { return f.writes("c/full/more", os.O_CREATE, word) },
+	"in a new one": func(f *resetFixture, word string) string { return f.writes("a/link/sub/theirs", os.O_CREATE, word) },
+	"in the empty": func(f *resetFixture, word string) string { return f.writes("i/theirs", os.O_CREATE, word) },
 }
 
 // writes writes to the file at a path, as far as there is one or it is to be made.
-func (f *fair) writes(path string, how int, word string) string {
+func (f *resetFixture) writes(path string, how int, word string) string {
 	if how&os.O_CREATE != 0 && !strings.HasPrefix(path, "a/") {
 		_ = os.MkdirAll(filepath.Dir(f.at(path)), 0o755)
 	}
@@ -41,7 +41,7 @@ func (f *fair) writes(path string, how int, word string) string {
 }
 
 // renames puts a file over what is at a path.
-func (f *fair) renames(path, word string) string {
+func (f *resetFixture) renames(path, word string) string {
 	temp := filepath.Join(f.above, "temp")
 	must(f.t, os.WriteFile(temp, []byte(word), 0o600))
 	if err := os.Rename(temp, f.at(path)); err != nil {
@@ -51,7 +51,7 @@ func (f *fair) renames(path, word string) string {
 }
 
 // has reports whether the words are in a file beneath the root, and where.
-func (f *fair) has(word string) (at string) {
+func (f *resetFixture) has(word string) (at string) {
 	for path, what := range f.see(f.root()) {
 		if strings.Contains(what.text, word) {
 			at = path
@@ -66,13 +66,13 @@ func TestKeep(t *testing.T) {
 	for _, undone := range []bool{false, true} {
 		for name, act := range neighbours {
 			t.Run(fmt.Sprintf("%s, undone %v", name, undone), func(t *testing.T) {
-				g := &fairground{t: t, base: mountTmpfs(t, ""), make: mixedFair}
-				arm := func(f *fair) {
+				g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: mixedReset}
+				arm := func(f *resetFixture) {
 					if undone {
 						f.unsettled(func() {})
 					}
 				}
-				total := g.calls(func(f *fair, none *injector) {
+				total := g.calls(func(f *resetFixture, none *injector) {
 					arm(f)
 					_ = f.run(none.hook)
 				})
@@ -122,7 +122,7 @@ func TestKeep(t *testing.T) {
 func TestKeepKilled(t *testing.T) {
 	for name, act := range neighbours {
 		t.Run(name, func(t *testing.T) {
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: mixedFair}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: mixedReset}
 			total := g.callsOfRun()
 			ends, random := map[Result]int{}, sample.Rand(t)
 			for _, n := range tries(t, 12, total) {
@@ -169,7 +169,7 @@ func TestKeepKilled(t *testing.T) {
 // written to it later; one that is open for reading only, or not at all, is not.
 func TestKeepOpen(t *testing.T) {
 	for how, want := range map[int]bool{os.O_RDONLY: false, os.O_WRONLY: true, os.O_RDWR: true} {
-		f := mixedFair(t, filepath.Join(mountTmpfs(t, ""), "x"))
+		f := mixedReset(t, filepath.Join(mountTmpfs(t, ""), "x"))
 		file, err := os.OpenFile(f.at("a/file"), how, 0)
 		must(t, err)
 		var kept []Kept
@@ -197,7 +197,7 @@ func TestKeepOpen(t *testing.T) {
 
 // TestKeepUnsure: what the caller was not sure of is kept, and so is what has other metadata.
 func TestKeepUnsure(t *testing.T) {
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	i := slices.IndexFunc(f.e.Swaps, func(s Swap) bool { return s.Path.String() == "b/tree/x" })
 	f.e.Swaps[i].Unsure = true
 	must(t, f.run(before("make directory new", func() { must(t, os.Chmod(f.at("a/file"), 0o640)) })))
@@ -210,7 +210,7 @@ func TestKeepUnsure(t *testing.T) {
 
 // TestKeepStays: directories that others use stay, and are named once.
 func TestKeepStays(t *testing.T) {
-	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/b/c/f", "d/f")
+	f := newResetFixture(t, filepath.Join(t.TempDir(), "x"), "a/b/c/f", "d/f")
 	f.swap("a/b/c/f", false)
 	for _, dir := range []string{"a/b/c", "a/b", "a"} {
 		f.swap(dir, false).Empty = true
@@ -239,7 +239,7 @@ func TestKeepStays(t *testing.T) {
 // makes a file at a name again each time when that is free does not halt the root: what it made is
 // kept, and the old entry is back in the end.
 func TestKeepWithoutExchange(t *testing.T) {
-	f := plainFair(t, filepath.Join(t.TempDir(), "x"))
+	f := plainReset(t, filepath.Join(t.TempDir(), "x"))
 	undoing, made := false, 0
 	f.unsettled(func() {
 		undoing = true

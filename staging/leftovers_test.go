@@ -15,8 +15,8 @@ import (
 // is taken for one.
 func TestLeftovers(t *testing.T) {
 	path := t.TempDir()
-	commit, exchange := stagePrefix+uuid.NewString(), exchangePrefix+uuid.NewString()
-	for _, name := range []string{".spectrum06_staging_x", "a", exchange + "0"} {
+	commit, reset := stagePrefix+uuid.NewString(), resetPrefix+uuid.NewString()
+	for _, name := range []string{".spectrum06_staging_x", "a", reset + "0"} {
 		must(t, os.Mkdir(filepath.Join(path, name), 0o700))
 	}
 	root := openRoot(t, path)
@@ -27,10 +27,10 @@ func TestLeftovers(t *testing.T) {
 		}
 	}
 	look()
-	for _, name := range []string{commit, exchange} {
+	for _, name := range []string{commit, reset} {
 		must(t, os.Mkdir(filepath.Join(path, name), 0o700))
 	}
-	look(exchange, commit)
+	look(reset, commit)
 	closed, err := pathsafe.OpenRoot(path)
 	must(t, errors.Join(err, closed.Close()))
 	if got, err := Leftovers(closed); err == nil || got != nil {

@@ -28,7 +28,7 @@ func lockThere(t testing.TB, root string) bool {
 // journalThere reports whether a record of a journal is in a root.
 func journalThere(t testing.TB, root string) bool {
 	t.Helper()
-	for _, pattern := range []string{stagePrefix, exchangePrefix} {
+	for _, pattern := range []string{stagePrefix, resetPrefix} {
 		for _, record := range journalNames {
 			found, err := filepath.Glob(filepath.Join(root, pattern+"????????-*", record))
 			must(t, err)
@@ -40,7 +40,7 @@ func journalThere(t testing.TB, root string) bool {
 	return false
 }
 
-// TestLockOutlivesJournal: at every call of a commit, of an exchange, and of the recovery of
+// TestLockOutlivesJournal: at every call of a commit, of a reset, and of the recovery of
 // either when it was killed there, the lock is there if the journal is. In the end it is gone.
 func TestLockOutlivesJournal(t *testing.T) {
 	watched := func(root string, inner hook) (hook, *atomic.Int64) {
@@ -64,13 +64,13 @@ func TestLockOutlivesJournal(t *testing.T) {
 			t.Errorf("the lock is left: %v; %d calls beside a journal", lockThere(t, root), seen.Load())
 		}
 	}
-	sc := chainScene(t, filepath.Join(scratch(t), "root"))
+	sc := chainCommit(t, filepath.Join(scratch(t), "root"))
 	whole, seen := watched(sc.root, nil)
 	calls := 0
 	must(t, sc.run(func(op, path string, do func() error) error { calls++; return whole(op, path, do) }))
 	over(sc.root, seen)
 	for _, n := range tries(t, 12, calls) {
-		sc := chainScene(t, filepath.Join(scratch(t), "root"))
+		sc := chainCommit(t, filepath.Join(scratch(t), "root"))
 		w, seen := watched(sc.root, killer(n))
 		if survived(func() { _ = sc.run(w) }) {
 			t.Fatalf("call %d was not reached", n)
@@ -84,7 +84,7 @@ func TestLockOutlivesJournal(t *testing.T) {
 		seen.Add(1)
 		over(sc.root, seen)
 	}
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	w, seen := watched(f.root(), nil)
 	must(t, f.run(w))
 	over(f.root(), seen)
@@ -93,7 +93,7 @@ func TestLockOutlivesJournal(t *testing.T) {
 // TestLockStaysWithJournal: where an attempt could not be undone, the lock stays for the
 // recovery, unlocked; and it goes with the journal.
 func TestLockStaysWithJournal(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	err := sc.run(func(op, path string, do func() error) error {
 		if op == "rename" && path == "zero" {
@@ -212,7 +212,7 @@ func TestLockReplaced(t *testing.T) {
 // TestOvertaken: an attempt that has begun after the root was looked at is not run over, nor
 // taken for one of this session.
 func TestOvertaken(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	l, err := enter(t.Context(), sc.dir, testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
@@ -221,7 +221,7 @@ func TestOvertaken(t *testing.T) {
 	must(t, l.Overtaken())
 	plant(t, sc.root, stagePrefix+"11111111-2222-4333-8444-555555555555") // is no attempt
 	must(t, l.Overtaken())
-	other := singleScene(t, sc.root)
+	other := singleCommit(t, sc.root)
 	w := killer(60)
 	if survived(func() { _ = other.run(w) }) {
 		t.Fatal("not killed")

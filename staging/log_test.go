@@ -48,7 +48,7 @@ func (w *witness) check(t *testing.T, want ...string) {
 }
 
 // session runs do in a session with a log.
-func (s *scene) session(w *witness, do func(*session) error) error {
+func (s *commitFixture) session(w *witness, do func(*session) error) error {
 	s.t.Helper()
 	l, err := enter(context.Background(), s.dir, testKey, hookedBy(s.lazily))
 	must(s.t, err)
@@ -57,11 +57,11 @@ func (s *scene) session(w *witness, do func(*session) error) error {
 	return do(l)
 }
 
-func (s *scene) runLogged(w *witness) error {
+func (s *commitFixture) runLogged(w *witness) error {
 	return s.session(w, func(l *session) error { return l.commit(context.Background(), s.spec) })
 }
 
-func (s *scene) recoverLogged(w *witness) error {
+func (s *commitFixture) recoverLogged(w *witness) error {
 	return s.session(w, func(l *session) error {
 		_, err := l.recover(context.Background(), Automatic)
 		return err
@@ -71,7 +71,7 @@ func (s *scene) recoverLogged(w *witness) error {
 // TestLogIsFirstAndLast: an attempt is known before anything of it is there, and
 // known to be complete while its journal still is.
 func TestLogIsFirstAndLast(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.make(t, t.TempDir())
 			before := take(t, s.root)
@@ -99,7 +99,7 @@ func TestLogIsFirstAndLast(t *testing.T) {
 
 // TestLogRejects: what the log cannot take is not begun.
 func TestLogRejects(t *testing.T) {
-	s := singleScene(t, t.TempDir())
+	s := singleCommit(t, t.TempDir())
 	before, full := take(t, s.root), errors.New("the log is full")
 	w := &witness{began: func(string) error { return full }}
 	if err := s.runLogged(w); !errors.Is(err, full) || failure(t, err).Step != StepBegin {
@@ -112,7 +112,7 @@ func TestLogRejects(t *testing.T) {
 // TestLogMissesTheEnd: the restore is complete, its journal stays, and the next
 // session tells the log before it removes that.
 func TestLogMissesTheEnd(t *testing.T) {
-	s := chainScene(t, t.TempDir())
+	s := chainCommit(t, t.TempDir())
 	before, full := take(t, s.root), errors.New("the log is full")
 	w := &witness{completed: func(string) error { return full }}
 	var left error
@@ -136,7 +136,7 @@ func TestLogMissesTheEnd(t *testing.T) {
 // TestLogOfARelease: the log knows of a release while the journal is still as it
 // was, and without the log there is none.
 func TestLogOfARelease(t *testing.T) {
-	s := singleScene(t, t.TempDir())
+	s := singleCommit(t, t.TempDir())
 	const id = "11111111-1111-4111-8111-111111111111"
 	stage := filepath.Join(s.root, stagePrefix+id)
 	must(t, os.Mkdir(stage, 0o700))
@@ -169,7 +169,7 @@ func TestLogOfARelease(t *testing.T) {
 
 // TestLogOfARollback: a failed commit is never complete.
 func TestLogOfARollback(t *testing.T) {
-	s := singleScene(t, t.TempDir())
+	s := singleCommit(t, t.TempDir())
 	before := take(t, s.root)
 	must(t, os.WriteFile(s.sources["zero"], []byte("other"), 0o600))
 	w := &witness{}

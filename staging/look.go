@@ -58,9 +58,9 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	}
 	path := s.path.String()
 	in, err := a.root.open(parent(s.path))
-	mayMiss := s.goes && !s.comes && !a.isCommit()
+	mayMiss := s.hasOld && !s.hasNew && !a.isCommit()
 	if mayMiss && isOthers(err) {
-		s.goes = false
+		s.hasOld = false
 		return nil
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -80,19 +80,19 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	case errors.Is(err, fs.ErrNotExist) && a.isCommit():
 		return fail(StepConflict, path, errMissing)
 	case errors.Is(err, fs.ErrNotExist):
-		s.goes = false
+		s.hasOld = false
 		return nil
 	case err != nil:
 		return fail(StepBegin, path, err)
 	case !st.IsOn(a.mount):
 		return fail(StepBegin, path, pathsafe.ErrCrossesMount)
-	case !a.isCommit() && !(s.goes && s.empty && s.isLive(st)): // whatever it is, it makes way
-		if s.goes {
+	case !a.isCommit() && !(s.hasOld && s.empty && s.isLive(st)): // whatever it is, it makes way
+		if s.hasOld {
 			s.old, s.was = identityOf(*s.live), stateOf(*s.live)
 		}
 		return nil
 	case !s.isLive(st):
-		return fail(StepConflict, path, whatStands(errOther, st))
+		return fail(StepConflict, path, describeExisting(errOther, st))
 	}
 	s.old, s.was = identityOf(st), stateOf(st)
 	if s.replaces() {
@@ -112,8 +112,8 @@ func (a *attempt) lookAt(s *swapping) *Error {
 	return nil
 }
 
-// whatStands adds to an error a description of the existing entry and its owner.
-func whatStands(err error, st pathsafe.Stat) error {
+// describeExisting adds to an error a description of the existing entry and its owner.
+func describeExisting(err error, st pathsafe.Stat) error {
 	return fmt.Errorf("%w (%s of %s, last changed %s)", err, st.Mode, machine.UserText(int(st.UID)), st.ChangeTime.UTC().Format(time.RFC3339))
 }
 

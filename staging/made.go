@@ -78,7 +78,7 @@ func (u *undo) retract(i int) error {
 	case isForeign && identityOf(waits) == identityOf(st) && !st.Mode.IsDir():
 		return u.olds.Unlink(name) // a crash has left it with both names
 	case isForeign:
-		return errNoWayBack
+		return errNameTaken
 	case !isOurs:
 		return nil // it was not moved yet, or was taken back before
 	case u.olds.H == nil:
@@ -99,7 +99,7 @@ func (u *undo) retract(i int) error {
 }
 
 // discardMade removes everything that a commit has made: what never left staging, and what
-// moveBack has taken from its name. Whatever cannot be removed gets its name back.
+// undoSwaps has taken from its name. Whatever cannot be removed gets its name back.
 func (u *undo) discardMade() {
 	if !u.known { // before INTENT there is nothing else
 		u.note(manifestStaged, gone(u.removeOwn(u.stage, manifestStaged, &created{}, nil)))
@@ -118,7 +118,7 @@ func (u *undo) discardMade() {
 		if in.H != nil {
 			u.note(s.path.String(), gone(u.removeOwn(in, s.name, &s.created, nil)))
 		}
-		if s.comes && !s.tree && u.phase >= s.since {
+		if s.hasNew && !s.tree && u.phase >= s.since {
 			names = append(names, parent(s.path))
 		}
 	}
@@ -148,7 +148,7 @@ func (u *undo) discardTaken() {
 			u.note(s.path.String(), gone(u.discardReplacing(s)))
 			continue
 		}
-		if !s.comes || s.tree {
+		if !s.hasNew || s.tree {
 			continue
 		}
 		if u.phase < s.since { // nothing was at its name yet

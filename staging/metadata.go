@@ -107,9 +107,9 @@ func (a *attempt) lastMove(in dir, swaps []int) (last time.Time) {
 	return last
 }
 
-// timesBack restores the times of the directories in which an undone commit has changed names,
+// restoreTimes restores the times of the directories in which an undone commit has changed names,
 // durably. A wrong time must stop nothing, so errors are ignored.
-func (a *attempt) timesBack() {
+func (a *attempt) restoreTimes() {
 	back := 0
 	for i := range a.times {
 		d := &a.times[i]

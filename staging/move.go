@@ -38,7 +38,7 @@ func (a *attempt) openDirs() *Error {
 // isClosed reports whether a swap removes an empty directory that its owner, this user, may
 // not write.
 func (s *swapping) isClosed() bool {
-	return s.goes && s.empty && s.was.Mode&0o300 != 0o300 && int(s.was.UID) == os.Geteuid()
+	return s.hasOld && s.empty && s.was.Mode&0o300 != 0o300 && int(s.was.UID) == os.Geteuid()
 }
 
 // setMode sets the mode of the old entry if it exists and has the previous mode.
@@ -121,7 +121,7 @@ func (a *attempt) leaveFirst() *Error {
 		if !s.isLast() {
 			continue
 		}
-		moved = moved || s.goes
+		moved = moved || s.hasOld
 		if err := a.swap(s); err != nil {
 			return fail(StepFinalize, s.path.String(), err)
 		}
@@ -165,8 +165,8 @@ func (s *swapping) isLast() bool { return s.last && s.numbered() }
 // displaced entry back.
 func (a *attempt) swap(s *swapping) error {
 	in, err := a.parentDir(s)
-	if !a.isCommit() && !s.comes && isOthers(err) { // it was removed with its directory
-		s.goes = false
+	if !a.isCommit() && !s.hasNew && isOthers(err) { // it was removed with its directory
+		s.hasOld = false
 		return nil
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *attempt) swap(s *swapping) error {
 	switch {
 	case !a.isCommit():
 		return a.swapKeeping(s, in)
-	case s.comes: // the new file waits in old until the exchange
+	case s.hasNew: // the new file waits in old until the exchange
 		from, failed := a.news.open(parent(s.path))
 		if failed != nil {
 			return failed
@@ -203,7 +203,7 @@ func (a *attempt) placeLast() *Error {
 	}
 	for i := range a.swaps {
 		s, name := &a.swaps[i], a.swaps[i].name
-		if !s.isLast() || !s.comes {
+		if !s.isLast() || !s.hasNew {
 			continue
 		}
 		in, err := a.parentDir(s)
@@ -300,7 +300,7 @@ func (a *attempt) checkOne(s *swapping) error {
 	}
 	defer in.Close()
 	st, err := in.Stat(s.path.Base())
-	if !s.comes { // a new entry there belongs to others
+	if !s.hasNew { // a new entry there belongs to others
 		return gone(err)
 	}
 	if err == nil && !s.fresh.is(st) {

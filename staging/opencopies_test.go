@@ -18,7 +18,7 @@ import (
 func TestOpenCopies(t *testing.T) {
 	for name, fails := range map[string]bool{"commit": false, "undo": true} {
 		t.Run(name, func(t *testing.T) {
-			sc := newScene(t, t.TempDir(), []string{"existing/"}, []string{"existing/data", "existing/program", "new/data", "new/program"}, nil)
+			sc := newCommitFixture(t, t.TempDir(), []string{"existing/"}, []string{"existing/data", "existing/program", "new/data", "new/program"}, nil)
 			for i := range sc.spec.files {
 				sc.spec.files[i].Perm = 0o644
 				if strings.HasSuffix(sc.spec.files[i].Path.String(), "program") {
@@ -76,7 +76,7 @@ func isOpenToWrite(t *testing.T, path string) bool {
 }
 
 // wantNoneOpen requires that no copy is open, in staging or at its name.
-func wantNoneOpen(t *testing.T, sc *scene) {
+func wantNoneOpen(t *testing.T, sc *commitFixture) {
 	t.Helper()
 	for _, open := range harness.OpenFiles(t, os.Getpid()) {
 		if base := filepath.Base(open); strings.HasPrefix(open, sc.root) && (strings.HasPrefix(base, "data") || strings.HasPrefix(base, "program")) {
@@ -87,7 +87,7 @@ func wantNoneOpen(t *testing.T, sc *scene) {
 
 // TestCopiesBeyondTheLimit: without descriptors to spare every copy is closed, and opened again.
 func TestCopiesBeyondTheLimit(t *testing.T) {
-	sc := newScene(t, t.TempDir(), nil, []string{"a", "b"}, nil)
+	sc := newCommitFixture(t, t.TempDir(), nil, []string{"a", "b"}, nil)
 	var spare []*pathsafe.File
 	defer func() { must(t, pathsafe.CloseAll(spare)) }()
 	d := openRoot(t, t.TempDir())

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lowerFair is a root in the lower layer of an overlay, of which files go and are replaced, and
+// lowerReset is a root in the lower layer of an overlay, of which files go and are replaced, and
 // directories go file by file.
-func lowerFair(t testing.TB, above string) *fair {
+func lowerReset(t testing.TB, above string) *resetFixture {
 	t.Helper()
 	below := harness.MountedVolume(t, harness.Tmpfs).Path
 	plant(t, below, "lower/root/keep", "lower/root/a/file", "lower/root/a/REPORT", "lower/root/b/tree/x", "lower/root/b/tree/y/z", "lower/root/b/stays", "lower/root/c/f", "lower/beside", "up/", "work/")
@@ -20,7 +20,7 @@ func lowerFair(t testing.TB, above string) *fair {
 	must(t, os.MkdirAll(above, 0o755))
 	must(t, unix.Mount("overlay", above, "overlay", 0, "lowerdir="+below+"/lower,upperdir="+below+"/up,workdir="+below+"/work"))
 	t.Cleanup(func() { _ = unix.Unmount(above, unix.MNT_DETACH) })
-	f := newFair(t, above)
+	f := newResetFixture(t, above)
 	f.swap("a/file", true)
 	f.swap("a/new", true)
 	f.swap("a/REPORT", true).Last = true
@@ -38,12 +38,12 @@ func lowerFair(t testing.TB, above string) *fair {
 	return f
 }
 
-// TestOverlayKilled: an exchange in the lower layer of an overlay is killed before each of its
+// TestOverlayKilled: a reset in the lower layer of an overlay is killed before each of its
 // calls, or one of them fails; all of it is done or nothing. A directory that comes back is made
 // again, with all that is in it.
 func TestOverlayKilled(t *testing.T) {
-	fresh := func() (*fair, sight) {
-		f := lowerFair(t, filepath.Join(t.TempDir(), "x"))
+	fresh := func() (*resetFixture, sight) {
+		f := lowerReset(t, filepath.Join(t.TempDir(), "x"))
 		f.lazy = true
 		return f, f.contents()
 	}
@@ -92,7 +92,7 @@ func TestOverlayKilled(t *testing.T) {
 
 // contents is what is in the root, without inodes: on an overlay a directory comes back as
 // another one.
-func (f *fair) contents() sight {
+func (f *resetFixture) contents() sight {
 	f.t.Helper()
 	p := f.see(f.above)
 	for path, what := range p {

@@ -24,7 +24,7 @@ func TestParentChangesAfterItsFiles(t *testing.T) {
 		"empty directory replaced":    {"existing/empty", true, StepVerify, "existing/empty/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := singleScene(t, t.TempDir())
+			sc := singleCommit(t, t.TempDir())
 			at := filepath.Join(sc.root, c.parent)
 			last, done := "", false
 			err := sc.run(func(op, path string, f func() error) error {

@@ -167,7 +167,7 @@ func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 		if !site.Exists {
 			return fail(StepConflict, path.String(), errMissing)
 		}
-		a.swaps = append(a.swaps, swapping{path: path, since: phasePrepared, name: strconv.Itoa(n), live: old, goes: true, comes: true})
+		a.swaps = append(a.swaps, swapping{path: path, since: phasePrepared, name: strconv.Itoa(n), live: old, hasOld: true, hasNew: true})
 		return nil
 	}
 	if site.Exists {
@@ -180,7 +180,7 @@ func (a *attempt) addTop(i int, open []int, old *pathsafe.Stat) *Error {
 			p.dirs[d].top = n
 		}
 	}
-	a.swaps = append(a.swaps, swapping{path: top, since: phasePrepared, comes: true})
+	a.swaps = append(a.swaps, swapping{path: top, since: phasePrepared, hasNew: true})
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (a *attempt) addLeaving(c *Change) {
 		_, artifact := s.New.(*Artifact)
 		if s.Old != nil && (artifact || a.isCommit() && s.New == nil) {
 			a.swaps = append(a.swaps, swapping{
-				path: s.Path, since: phasePrepared, name: strconv.Itoa(len(a.swaps)), live: s.Old, goes: true, last: artifact,
+				path: s.Path, since: phasePrepared, name: strconv.Itoa(len(a.swaps)), live: s.Old, hasOld: true, last: artifact,
 			})
 		}
 	}
@@ -219,7 +219,7 @@ func (a *attempt) addArtifacts(c *Change) *Error {
 		case !site.Exists && site.Missing < depth(path)-1 && !a.copies.makes(parent(path)):
 			return fail(StepBegin, path.String(), errors.New("its directory will not exist"))
 		}
-		a.swaps = append(a.swaps, swapping{path: path, since: phaseCommitted, name: strconv.Itoa(a.artifacts), comes: true, artifact: artifact})
+		a.swaps = append(a.swaps, swapping{path: path, since: phaseCommitted, name: strconv.Itoa(a.artifacts), hasNew: true, artifact: artifact})
 		a.artifacts++
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestRandomTrees(t *testing.T) {
 				foreign[i] += "/"
 			}
 		}
-		sc := newScene(t, root, foreign, files, []string{"REPORT"})
+		sc := newCommitFixture(t, root, foreign, files, []string{"REPORT"})
 		before := take(t, root)
 		fail := failCheck(sc.spec.files[len(files)-1].Path.String(), 2)
 		sc.hook = fail

@@ -226,15 +226,6 @@ func (u *Unfinished) hold(ctx context.Context) error {
 	})
 }
 
-// Displaced is what the attempt has displaced, once Resolve has completed it, until Forget. It
-// is that of [Tx.Displaced].
-func (u *Unfinished) Displaced() (*pathsafe.Dir, []Displaced) {
-	if u.end.Result != Completed {
-		return nil, nil
-	}
-	return u.a.olds.H, u.a.displacedAll()
-}
-
 // Release is Resolve for an attempt that cannot be ended, for the given reason, after an
 // operator has acknowledged that: the journal becomes void, and what is left of the attempt
 // stays. An attempt that cannot be read has nothing to release.
@@ -276,17 +267,17 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	return u.end, nil
 }
 
-// kindExchange is the kind of an attempt whose journal cannot be read, and that is not a
+// kindReset is the kind of an attempt whose journal cannot be read, and that is not a
 // commit.
-const kindExchange = "rollback_or_restore"
+const kindReset = "rollback_or_restore"
 
 // attemptOf reads the name of a staging directory; the kind is "" where it is none.
 func attemptOf(name string) (id, kind string) {
 	if id, ok := strings.CutPrefix(name, stagePrefix); ok && isUUID(id) {
 		return id, KindCommit
 	}
-	if id, ok := strings.CutPrefix(name, exchangePrefix); ok && isUUID(id) {
-		return id, kindExchange
+	if id, ok := strings.CutPrefix(name, resetPrefix); ok && isUUID(id) {
+		return id, kindReset
 	}
 	return "", ""
 }

@@ -19,7 +19,7 @@ import (
 
 // abandon leaves a commit as a kill would: from the first call named so on,
 // nothing works any more.
-func (s *scene) abandon(call string) {
+func (s *commitFixture) abandon(call string) {
 	s.t.Helper()
 	gone := false
 	err := s.run(func(op, path string, f func() error) error {
@@ -33,8 +33,8 @@ func (s *scene) abandon(call string) {
 	}
 }
 
-// lazily syncs nothing in a lazy scene.
-func (s *scene) lazily(op, _ string, f func() error) error {
+// lazily syncs nothing in a lazy commitFixture.
+func (s *commitFixture) lazily(op, _ string, f func() error) error {
 	if s.lazy && strings.HasPrefix(op, "sync") {
 		return nil
 	}
@@ -52,20 +52,20 @@ const (
 	allPublished = "unlink .spectrum06_prepared"      // COMMITTED, all artifacts in place
 )
 
-// abandoned makes a scene on disk, where inode numbers are used again at once. Power
+// abandoned makes a fixture on disk, where inode numbers are used again at once. Power
 // is not cut, so a sample syncs nothing.
-func abandoned(t *testing.T, call string) (*scene, picture) {
+func abandoned(t *testing.T, call string) (*commitFixture, picture) {
 	t.Helper()
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	sc.lazy = sampled()
 	before := take(t, sc.root)
 	sc.abandon(call)
 	return sc, before
 }
 
-func (s *scene) at(path string) string { return filepath.Join(s.root, path) }
+func (s *commitFixture) at(path string) string { return filepath.Join(s.root, path) }
 
-func (s *scene) stage() string {
+func (s *commitFixture) stage() string {
 	s.t.Helper()
 	stages, err := filepath.Glob(s.at(stagePrefix + "*-*"))
 	if err != nil || len(stages) != 1 {
@@ -100,25 +100,25 @@ func TestRecover(t *testing.T) {
 func TestRecoverFindsForeign(t *testing.T) {
 	for name, c := range map[string]struct {
 		call   string
-		change func(sc *scene) error
+		change func(sc *commitFixture) error
 		stays  string // what is foreign by then
 	}{
-		"same content, other file":  {allMoved, func(sc *scene) error { return rewrite(sc.at("existing/new")) }, "existing/new"},
-		"written into":              {allMoved, func(sc *scene) error { return flipByte(sc.at("fresh/g")) }, "fresh/g"},
-		"grown":                     {allMoved, func(sc *scene) error { return appendTo(sc.at("fresh/g"), "x") }, "fresh/g"},
-		"a file beside":             {allMoved, func(sc *scene) error { plant(sc.t, sc.root, "fresh/deep/theirs"); return nil }, "fresh/deep/theirs"},
-		"replaced by a link":        {allMoved, func(sc *scene) error { return relink(sc.at("a.txt"), "/etc/passwd") }, "a.txt"},
-		"made where none was moved": {allStaged, func(sc *scene) error { plant(sc.t, sc.root, "zero"); return nil }, "zero"},
-		"written into, to publish":  {notPublished, func(sc *scene) error { return flipByte(sc.at("fresh/g")) }, "fresh/g"},
-		"artifact made":             {notPublished, func(sc *scene) error { plant(sc.t, sc.root, "RESTORE_REPORT.json"); return nil }, "RESTORE_REPORT.json"},
-		"artifact replaced": {oneIsMissing, func(sc *scene) error {
+		"same content, other file":  {allMoved, func(sc *commitFixture) error { return rewrite(sc.at("existing/new")) }, "existing/new"},
+		"written into":              {allMoved, func(sc *commitFixture) error { return flipByte(sc.at("fresh/g")) }, "fresh/g"},
+		"grown":                     {allMoved, func(sc *commitFixture) error { return appendTo(sc.at("fresh/g"), "x") }, "fresh/g"},
+		"a file beside":             {allMoved, func(sc *commitFixture) error { plant(sc.t, sc.root, "fresh/deep/theirs"); return nil }, "fresh/deep/theirs"},
+		"replaced by a link":        {allMoved, func(sc *commitFixture) error { return relink(sc.at("a.txt"), "/etc/passwd") }, "a.txt"},
+		"made where none was moved": {allStaged, func(sc *commitFixture) error { plant(sc.t, sc.root, "zero"); return nil }, "zero"},
+		"written into, to publish":  {notPublished, func(sc *commitFixture) error { return flipByte(sc.at("fresh/g")) }, "fresh/g"},
+		"artifact made":             {notPublished, func(sc *commitFixture) error { plant(sc.t, sc.root, "RESTORE_REPORT.json"); return nil }, "RESTORE_REPORT.json"},
+		"artifact replaced": {oneIsMissing, func(sc *commitFixture) error {
 			return errors.Join(rewrite(sc.at("RESTORE_MANIFEST.json")), flipByte(sc.at("zero")))
 		}, "RESTORE_MANIFEST.json"},
-		"aside": {allStaged, func(sc *scene) error {
+		"aside": {allStaged, func(sc *commitFixture) error {
 			plant(sc.t, sc.root, "theirs")
 			return os.Rename(sc.at("theirs"), sc.stage()+"/"+oldsName+"/0")
 		}, "a.txt"},
-		"a file in staging": {allMoved, func(sc *scene) error { return os.WriteFile(sc.stage()+"/x", nil, 0o600) }, ""},
+		"a file in staging": {allMoved, func(sc *commitFixture) error { return os.WriteFile(sc.stage()+"/x", nil, 0o600) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc, before := abandoned(t, c.call)
@@ -192,23 +192,23 @@ func TestRecoverMissesNothing(t *testing.T) {
 // A journal that this key has not written, or that was written for another place, is not acted
 // on.
 func TestRecoverForeignJournal(t *testing.T) {
-	for name, spoil := range map[string]func(sc *scene){
-		"other key": func(sc *scene) { forge(sc, []byte("another key of these tests")) },
-		"no record": func(sc *scene) { must(sc.t, os.WriteFile(sc.stage()+"/"+intentName, nil, 0o600)) },
-		"lone record": func(sc *scene) {
+	for name, spoil := range map[string]func(sc *commitFixture){
+		"other key": func(sc *commitFixture) { forge(sc, []byte("another key of these tests")) },
+		"no record": func(sc *commitFixture) { must(sc.t, os.WriteFile(sc.stage()+"/"+intentName, nil, 0o600)) },
+		"lone record": func(sc *commitFixture) {
 			must(sc.t, os.Remove(sc.stage()+"/"+intentName))
 			must(sc.t, os.WriteFile(sc.stage()+"/"+preparedName, []byte("precious"), 0o600))
 		},
-		"record of another attempt": func(sc *scene) {
+		"record of another attempt": func(sc *commitFixture) {
 			must(sc.t, os.Remove(sc.stage()+"/"+intentName))
 			must(sc.t, os.Rename(sc.stage(), sc.at(stagePrefix+"11111111-2222-4333-8444-555555555555")))
 		},
-		"other user":  func(sc *scene) { must(sc.t, os.Chown(sc.stage(), 65534, -1)) },
-		"open to all": func(sc *scene) { must(sc.t, os.Chmod(sc.stage(), 0o755)) },
-		"other attempt": func(sc *scene) {
+		"other user":  func(sc *commitFixture) { must(sc.t, os.Chown(sc.stage(), 65534, -1)) },
+		"open to all": func(sc *commitFixture) { must(sc.t, os.Chmod(sc.stage(), 0o755)) },
+		"other attempt": func(sc *commitFixture) {
 			must(sc.t, os.Rename(sc.stage(), sc.at(stagePrefix+"11111111-2222-4333-8444-555555555555")))
 		},
-		"other staging directory": func(sc *scene) {
+		"other staging directory": func(sc *commitFixture) {
 			stage := sc.stage()
 			must(sc.t, os.Rename(stage, sc.at("old")))
 			must(sc.t, os.Mkdir(stage, 0o700))
@@ -241,7 +241,7 @@ func TestRecoverForeignJournal(t *testing.T) {
 }
 
 // forge writes the journal anew with another key.
-func forge(sc *scene, key []byte) {
+func forge(sc *commitFixture, key []byte) {
 	for _, name := range []string{intentName, preparedName} {
 		path := filepath.Join(sc.stage(), name)
 		raw, err := os.ReadFile(path)
@@ -255,7 +255,7 @@ func forge(sc *scene, key []byte) {
 // What only has the name of a staging directory is none.
 func TestNoAttempts(t *testing.T) {
 	const id = "11111111-2222-4333-8444-55555555555"
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	plant(t, sc.root, stagePrefix+id+"0/x", stagePrefix+id+"1", stagePrefix+id+"2 -> foreign",
 		stagePrefix+strings.ToUpper("aaaaaaaa-2222-4333-8444-555555555550")+"/"+intentName,
 		stagePrefix+id+"/"+intentName, stagePrefix+"/"+intentName, ".spectrum06_chain_"+id+"0.json")
@@ -273,7 +273,7 @@ func TestNoAttempts(t *testing.T) {
 
 // Two attempts in one root: each is ended.
 func TestRecoverTwo(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	sc.abandon(halfStaged)
 	first := sc.stage()
@@ -326,7 +326,7 @@ func TestLockIsRejected(t *testing.T) {
 // TestLeftover: a restore that is complete says so, whatever becomes of its
 // staging directory.
 func TestLeftover(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	told := ""
 	sc.spec.leftover = func(name string, err error) { told = name }

@@ -15,7 +15,7 @@ import (
 // the undo of a replacement succeeds, and loses no data of other processes.
 
 // displacesForCommit reports whether a swap of a commit takes something from its name.
-func (a *attempt) displacesForCommit(s *swapping) bool { return a.isCommit() && s.goes }
+func (a *attempt) displacesForCommit(s *swapping) bool { return a.isCommit() && s.hasOld }
 
 // reinstate undoes what a commit has displaced at one name.
 func (u *undo) reinstate(s *swapping) error {
@@ -41,13 +41,13 @@ func (u *undo) reinstate(s *swapping) error {
 		isOurs := err == nil && s.fresh.is(st)
 		switch {
 		case !isDisplaced && isOurs:
-			return u.lostUnlessEdited(s, in)
+			return u.missingUnlessEdited(s, in)
 		case !isDisplaced:
 			return nil // it was not displaced yet, or is back
 		case err != nil:
 			err = u.olds.shift(s.name, in, s.path.Base())
 		case isOurs:
-			err = u.giveBack(s, in)
+			err = u.restoreDisplaced(s, in)
 		case identityOf(was) == identityOf(st) && !st.Mode.IsDir():
 			return u.olds.Unlink(s.name) // a crash has left it with both names
 		default:
@@ -60,20 +60,20 @@ func (u *undo) reinstate(s *swapping) error {
 	return errFlips
 }
 
-// lostUnlessEdited handles a swap whose new file is at its name and whose displaced entry is
+// missingUnlessEdited handles a swap whose new file is at its name and whose displaced entry is
 // not in staging. That is no loss if an earlier undo has kept the displaced entry and left the
 // file there.
-func (u *undo) lostUnlessEdited(s *swapping, in dir) error {
+func (u *undo) missingUnlessEdited(s *swapping, in dir) error {
 	edited, err := u.isEdited(s, in, s.path.Base())
 	if err == nil && !edited {
-		err = errLost
+		err = errOldMissing
 	}
 	return err
 }
 
-// giveBack exchanges the displaced entry with the commit's file. The entry that comes out must
+// restoreDisplaced exchanges the displaced entry with the commit's file. The entry that comes out must
 // be that file, unchanged: any other one is newer than the displaced entry, and goes back.
-func (u *undo) giveBack(s *swapping, in dir) error {
+func (u *undo) restoreDisplaced(s *swapping, in dir) error {
 	expected := s.fresh
 	for turn := range maxFlips {
 		put, err := u.olds.Stat(s.name)
@@ -104,7 +104,7 @@ func (u *undo) giveBack(s *swapping, in dir) error {
 // isEdited reports whether the commit's file, at a name, has another content than it was made with.
 func (u *undo) isEdited(s *swapping, in dir, name string) (bool, error) {
 	i := slices.IndexFunc(u.copies.files, func(f copiedFile) bool { return f.path == s.path })
-	if !s.comes || i < 0 {
+	if !s.hasNew || i < 0 {
 		return false, nil
 	}
 	f := &u.copies.files[i]

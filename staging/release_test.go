@@ -15,7 +15,7 @@ import (
 )
 
 // recoverWith is a recovery whose calls go through a hook.
-func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error) error) ([]Outcome, error) {
+func (s *commitFixture) recoverWith(mode Mode, hook func(op, path string, f func() error) error) ([]Outcome, error) {
 	s.t.Helper()
 	l, err := enter(context.Background(), s.dir, testKey, &sysHook{})
 	must(s.t, err)
@@ -26,7 +26,7 @@ func (s *scene) recoverWith(mode Mode, hook func(op, path string, f func() error
 
 // unfinishable leaves an attempt that cannot be undone altogether: another process has put a file
 // into a directory that it made.
-func unfinishable(t *testing.T) *scene {
+func unfinishable(t *testing.T) *commitFixture {
 	t.Helper()
 	sc, _ := lazilyAbandoned(t, allMoved)
 	plant(t, sc.root, "fresh/deep/theirs")
@@ -34,13 +34,13 @@ func unfinishable(t *testing.T) *scene {
 }
 
 // lazilyAbandoned is abandoned where no power is cut, and in a sample not on disk.
-func lazilyAbandoned(t *testing.T, call string) (*scene, picture) {
+func lazilyAbandoned(t *testing.T, call string) (*commitFixture, picture) {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
 	if sampled() {
 		root = filepath.Join(scratch(t), "root")
 	}
-	sc := singleScene(t, root)
+	sc := singleCommit(t, root)
 	sc.lazy = true
 	before := take(t, sc.root)
 	sc.abandon(call)
@@ -82,7 +82,7 @@ func TestReleased(t *testing.T) {
 // each. Theirs stays, and a second recovery ends it. Where it was away and could not be put
 // back, it is in what is kept, and the outcome says so.
 func TestReleaseFailsAnywhere(t *testing.T) {
-	failsAnywhere(t, Acknowledged, unfinishable, func(sc *scene, what string, out []Outcome) {
+	failsAnywhere(t, Acknowledged, unfinishable, func(sc *commitFixture, what string, out []Outcome) {
 		text, err := os.ReadFile(sc.at("fresh/deep/theirs"))
 		if kept, _ := filepath.Glob(sc.at(keptPrefix + "*/old/*/deep/theirs")); len(kept) == 1 && len(out) == 1 && strings.Contains(out[0].Left.Error(), keptPrefix+out[0].Attempt) {
 			text, err = os.ReadFile(kept[0])
@@ -101,11 +101,11 @@ func TestReleaseFailsAnywhere(t *testing.T) {
 func TestRecoverFailsAnywhere(t *testing.T) {
 	for _, call := range []string{halfStaged, allMoved, notPublished, allPublished, "unlink .spectrum06_committed"} {
 		var before picture
-		failsAnywhere(t, Automatic, func(t *testing.T) *scene {
+		failsAnywhere(t, Automatic, func(t *testing.T) *commitFixture {
 			sc, b := lazilyAbandoned(t, call)
 			before = b
 			return sc
-		}, func(sc *scene, what string, out []Outcome) {
+		}, func(sc *commitFixture, what string, out []Outcome) {
 			if t.Failed() {
 				return
 			}
@@ -121,9 +121,9 @@ func TestRecoverFailsAnywhere(t *testing.T) {
 	}
 }
 
-// failsAnywhere makes a scene for each call of its recovery, fails that call,
+// failsAnywhere makes a fixture for each call of its recovery, fails that call,
 // and recovers again.
-func failsAnywhere(t *testing.T, mode Mode, make func(*testing.T) *scene, check func(sc *scene, what string, out []Outcome)) {
+func failsAnywhere(t *testing.T, mode Mode, make func(*testing.T) *commitFixture, check func(sc *commitFixture, what string, out []Outcome)) {
 	t.Helper()
 	failed := 0
 	try := func(n int) (calls int) { // the first call is 1; 0 fails none

@@ -24,7 +24,7 @@ func TestRemovalConflicts(t *testing.T) {
 		"a directory":  func(at string) { must(t, errors.Join(os.Remove(at), os.Mkdir(at, 0o700))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := replaceScene(t, t.TempDir())
+			sc := replaceCommit(t, t.TempDir())
 			change(sc.at(removed))
 			before := take(t, sc.root)
 			if e := wantStep(t, sc.run(nil), StepConflict, removed); e.Attempt != "" {
@@ -45,7 +45,7 @@ func TestRemovalMeetsOthers(t *testing.T) {
 	} {
 		for _, call := range []string{"rename goes", "make directory new"} {
 			t.Run(name+", before "+call, func(t *testing.T) {
-				sc := replaceScene(t, t.TempDir())
+				sc := replaceCommit(t, t.TempDir())
 				was := take(t, sc.root)
 				err := sc.run(before(call, func() {
 					do(sc.at(removed))
@@ -65,7 +65,7 @@ func TestRemovalMeetsOthers(t *testing.T) {
 
 // TestRemovalKeeps: a file that a process has open to write to is kept when it was removed.
 func TestRemovalKeeps(t *testing.T) {
-	sc := replaceScene(t, t.TempDir())
+	sc := replaceCommit(t, t.TempDir())
 	f, err := os.OpenFile(sc.at(removed), os.O_WRONLY|os.O_APPEND, 0)
 	must(t, err)
 	must(t, sc.commit())
@@ -81,7 +81,7 @@ func TestRemovalKeeps(t *testing.T) {
 // that stays, and the file is kept.
 func TestRemovalUndone(t *testing.T) {
 	for _, newer := range []bool{false, true} {
-		sc := replaceScene(t, t.TempDir())
+		sc := replaceCommit(t, t.TempDir())
 		ino := inodeOf(t, sc.at(removed))
 		err := sc.run(func(op, path string, do func() error) error {
 			if op == "create" && filepath.Base(path) == committedName+newSuffix {
@@ -115,7 +115,7 @@ func TestRemovalUndone(t *testing.T) {
 // TestRemovalLinks: the other name of a removed file keeps its bytes, and a directory that a removal
 // leaves empty stays.
 func TestRemovalLinks(t *testing.T) {
-	sc := replaceScene(t, t.TempDir())
+	sc := replaceCommit(t, t.TempDir())
 	must(t, os.Mkdir(sc.at("only"), 0o755))
 	must(t, os.Rename(sc.at(removed), sc.at("only/one")))
 	must(t, os.Link(sc.at("only/one"), sc.at("other-name")))
@@ -133,8 +133,8 @@ func TestRemovalLinks(t *testing.T) {
 
 // TestRemovalInspected: during a commit a removed file is where Inspect says.
 func TestRemovalInspected(t *testing.T) {
-	for call, stands := range map[string]Stands{"rename goes": AsBefore, allMoved: AsAfter} {
-		sc := replaceScene(t, t.TempDir())
+	for call, stands := range map[string]NameState{"rename goes": AsBefore, allMoved: AsAfter} {
+		sc := replaceCommit(t, t.TempDir())
 		ino := inode(t, sc.root, removed)
 		sc.abandon(call)
 		found := inspected(t, sc.root)
@@ -142,7 +142,7 @@ func TestRemovalInspected(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s: %+v", call, found.Names)
 		}
-		if n := found.Names[i]; !n.Goes || n.Comes || n.Stands != stands || inode(t, sc.root, n.Before) != ino {
+		if n := found.Names[i]; !n.HasOld || n.HasNew || n.State != stands || inode(t, sc.root, n.Before) != ino {
 			t.Errorf("%s: %+v", call, n)
 		}
 		_, err := sc.recover(Automatic)
@@ -155,7 +155,7 @@ func TestRemovalInspected(t *testing.T) {
 
 // TestRemovalRejects: a commit removes files only, after those that come and before the artifacts.
 func TestRemovalRejects(t *testing.T) {
-	sc := replaceScene(t, t.TempDir())
+	sc := replaceCommit(t, t.TempDir())
 	dir, err := sc.dir.Lstat("existing")
 	must(t, err)
 	for name, spoil := range map[string]func(c *Change){
@@ -179,7 +179,7 @@ func TestRemovalRejects(t *testing.T) {
 // the undo does not give that the time that it had.
 func TestUndoneTimesOfOthers(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	for _, dir := range []string{"existing", "existing/empty"} {
 		must(t, os.Chtimes(sc.at(dir), at, at))
 	}
@@ -201,8 +201,8 @@ func TestUndoneTimesOfOthers(t *testing.T) {
 // that they had, also after a kill.
 func TestUndoneTimes(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
-	for name, undo := range map[string]func(sc *scene){
-		"failed": func(sc *scene) {
+	for name, undo := range map[string]func(sc *commitFixture){
+		"failed": func(sc *commitFixture) {
 			err := sc.run(func(op, path string, do func() error) error {
 				if op == "create" && filepath.Base(path) == committedName+newSuffix {
 					return unix.EIO
@@ -213,7 +213,7 @@ func TestUndoneTimes(t *testing.T) {
 				t.Error(e)
 			}
 		},
-		"killed": func(sc *scene) {
+		"killed": func(sc *commitFixture) {
 			sc.abandon("create " + committedName + newSuffix)
 			out, err := sc.recover(Automatic)
 			if must(t, err); len(out) != 1 || out[0].Result != RolledBack {
@@ -221,10 +221,10 @@ func TestUndoneTimes(t *testing.T) {
 			}
 		},
 	} {
-		for kind, scene := range map[string]func(testing.TB, string) *scene{"replaces": replaceScene, "creates": singleScene} {
+		for kind, commitFixture := range map[string]func(testing.TB, string) *commitFixture{"replaces": replaceCommit, "creates": singleCommit} {
 			dirs := map[string][]string{"replaces": {"existing", "theirs"}, "creates": {"existing", "existing/empty"}}[kind]
 			t.Run(name+" "+kind, func(t *testing.T) {
-				sc := scene(t, t.TempDir())
+				sc := commitFixture(t, t.TempDir())
 				for _, dir := range dirs {
 					must(t, os.Chtimes(sc.at(dir), at, at))
 				}

@@ -26,7 +26,7 @@ func TestReplaceConflicts(t *testing.T) {
 		"gone":         func(at string) { must(t, os.Remove(at)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := replaceScene(t, t.TempDir())
+			sc := replaceCommit(t, t.TempDir())
 			change(filepath.Join(sc.root, "existing/keep"))
 			before := take(t, sc.root)
 			if e := wantStep(t, sc.run(nil), StepConflict, "existing/keep"); e.Attempt != "" {
@@ -47,7 +47,7 @@ func TestReplaceMeetsOthers(t *testing.T) {
 	} {
 		for _, call := range []string{"exchange keep", "make directory new"} {
 			t.Run(name+", before "+call, func(t *testing.T) {
-				sc := replaceScene(t, t.TempDir())
+				sc := replaceCommit(t, t.TempDir())
 				was := take(t, sc.root)
 				err := sc.run(before(call, func() {
 					do(filepath.Join(sc.root, "existing/keep"))
@@ -69,7 +69,7 @@ func TestReplaceMeetsOthers(t *testing.T) {
 // when it was replaced.
 func TestReplaceKeeps(t *testing.T) {
 	for _, name := range []string{"existing/keep", "RESTORE_REPORT.json"} {
-		sc := replaceScene(t, t.TempDir())
+		sc := replaceCommit(t, t.TempDir())
 		f, err := os.OpenFile(sc.at(name), os.O_WRONLY|os.O_APPEND, 0)
 		must(t, err)
 		must(t, sc.commit())
@@ -85,7 +85,7 @@ func TestReplaceKeeps(t *testing.T) {
 
 // TestReplaceRejects: only files are replaced by a commit, and only by files.
 func TestReplaceRejects(t *testing.T) {
-	sc := replaceScene(t, t.TempDir())
+	sc := replaceCommit(t, t.TempDir())
 	c := sc.spec.change()
 	must(t, c.validate())
 	dir, err := sc.dir.Lstat("existing")
@@ -162,8 +162,8 @@ func TestReplaceRivals(t *testing.T) {
 		for _, fails := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, %v", name, fails), func(t *testing.T) {
 				t.Parallel()
-				s, ends := &sweeper{t: t, base: scratch(t), make: replaceScene}, &harness.Tally{}
-				fresh := func() (*scene, picture) {
+				s, ends := &sweeper{t: t, base: scratch(t), make: replaceCommit}, &harness.Tally{}
+				fresh := func() (*commitFixture, picture) {
 					sc, before := s.fresh()
 					sc.lazy = true // its power is not cut
 					if fails {
@@ -195,10 +195,10 @@ func TestReplaceRivals(t *testing.T) {
 	}
 }
 
-// A rival acts once on a file that a scene replaces.
+// A rival acts once on a file that a commitFixture replaces.
 type rival struct {
 	t      *testing.T
-	sc     *scene
+	sc     *commitFixture
 	at     string
 	do     func(at string) (string, error)
 	calls  int
@@ -283,7 +283,7 @@ func TestReplaceRivalsAfterKill(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(rivals)) {
 		for _, call := range []string{"create .spectrum06_prepared.new", "exchange keep", "exchange other", allMoved, notPublished, oneIsMissing} {
 			t.Run(name+", killed at "+call, func(t *testing.T) {
-				sc := replaceScene(t, t.TempDir())
+				sc := replaceCommit(t, t.TempDir())
 				before := take(t, sc.root)
 				r := &rival{t: t, sc: sc, at: sc.at(target), do: rivals[name]}
 				r.count(0)
@@ -330,7 +330,7 @@ func inodesIn(t testing.TB, root string) map[uint64]bool {
 
 // TestReplaceKeepsAfterKill: what is kept when a recovery completes a commit is named.
 func TestReplaceKeepsAfterKill(t *testing.T) {
-	sc := replaceScene(t, t.TempDir())
+	sc := replaceCommit(t, t.TempDir())
 	sc.abandon("rename 0") // COMMITTED
 	f, err := os.OpenFile(theOnly(t, filepath.Join(sc.root, stagePrefix+"*", oldsName, "0")), os.O_WRONLY|os.O_APPEND, 0)
 	must(t, err)
@@ -356,7 +356,7 @@ func theOnly(t testing.TB, pattern string) string {
 // taken for one that was not there: the commit fails.
 func TestReplacedArtifactGoes(t *testing.T) {
 	for _, call := range []string{"make directory new", "rename RESTORE_REPORT.json"} {
-		sc := replaceScene(t, t.TempDir())
+		sc := replaceCommit(t, t.TempDir())
 		err := sc.run(before(call, func() { must(t, os.Remove(sc.at("RESTORE_REPORT.json"))) }))
 		if e := wantStep(t, err, StepFinalize, "RESTORE_REPORT.json"); e.Rollback != nil {
 			t.Error(e)

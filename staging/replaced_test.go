@@ -16,13 +16,13 @@ import (
 func TestReplacedAtEveryCall(t *testing.T) {
 	for _, c := range []struct {
 		target string
-		make   func(t testing.TB, root string) *scene
+		make   func(t testing.TB, root string) *commitFixture
 	}{
-		{"existing/new", singleScene},
-		{"fresh/deep/f2", singleScene},
-		{"RESTORE_REPORT.json", singleScene},
-		{"existing/keep", replaceScene},
-		{"existing/other", replaceScene},
+		{"existing/new", singleCommit},
+		{"fresh/deep/f2", singleCommit},
+		{"RESTORE_REPORT.json", singleCommit},
+		{"existing/keep", replaceCommit},
+		{"existing/other", replaceCommit},
 	} {
 		for _, fails := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/%v", c.target, fails), func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestReplacedAtEveryCall(t *testing.T) {
 
 func sweepReplaced(s *sweeper, target string, fails bool) {
 	t := s.t
-	fresh := func() (*scene, picture) {
+	fresh := func() (*commitFixture, picture) {
 		sc, before := s.fresh()
 		sc.lazy = true // its power is not cut
 		if fails {
@@ -79,8 +79,8 @@ func sweepReplaced(s *sweeper, target string, fails bool) {
 	}
 }
 
-// callsWith runs the scene and returns the calls before which a directory is there.
-func callsWith(sc *scene, dir string) (calls []int) {
+// callsWith runs the commitFixture and returns the calls before which a directory is there.
+func callsWith(sc *commitFixture, dir string) (calls []int) {
 	sc.t.Helper()
 	n := 0
 	_ = sc.run(func(op, path string, f func() error) error {
@@ -93,10 +93,10 @@ func callsWith(sc *scene, dir string) (calls []int) {
 	return calls
 }
 
-// replaceAt runs the scene and puts a foreign file in the place of target
+// replaceAt runs the commitFixture and puts a foreign file in the place of target
 // before call n, if its directory is there. It returns what was put there, and
 // whether the target was surveyed after that.
-func replaceAt(t *testing.T, sc *scene, target string, n int) (put string, seen bool, err error) {
+func replaceAt(t *testing.T, sc *commitFixture, target string, n int) (put string, seen bool, err error) {
 	full := filepath.Join(sc.root, target)
 	theirs := sc.root + "_theirs"
 	must(t, os.WriteFile(theirs, []byte("somebody else's"), 0o640))
@@ -126,7 +126,7 @@ func TestReplacedControl(t *testing.T) {
 	d := on(openRoot(t, root), s)
 	st, err := d.Stat("ours")
 	must(t, err)
-	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, comes: true, fresh: identityOf(st)}
+	made := swapping{path: mustParse(t, "ours"), since: phaseCommitted, hasNew: true, fresh: identityOf(st)}
 	made.created.see(st, st.Size)
 	u := &undo{attempt: &attempt{s: s, root: d, kind: KindCommit, swaps: []swapping{made}}} // no staging directory
 	must(t, errors.Join(u.retract(0), u.err()))
@@ -137,7 +137,7 @@ func TestReplacedControl(t *testing.T) {
 
 // Something foreign appears in a directory of ours at every call.
 func TestForeignFileAtEveryCall(t *testing.T) {
-	s := &sweeper{t: t, base: scratch(t), make: singleScene}
+	s := &sweeper{t: t, base: scratch(t), make: singleCommit}
 	sc, _ := s.fresh()
 	sc.hook = failCheck("zero", 2)
 	planted, stayed := 0, 0

@@ -41,7 +41,7 @@ func TestReplacePower(t *testing.T) {
 			root := filepath.Join(v.Path, "root")
 			var before picture
 			onVolume(t, "make", func(t *testing.T) {
-				sc := replaceScene(t, root)
+				sc := replaceCommit(t, root)
 				before = take(t, root)
 				if c.call != "" {
 					sc.abandon(c.call)
@@ -53,7 +53,7 @@ func TestReplacePower(t *testing.T) {
 			t.Cleanup(func() { _ = blocklog.Unmount(v.Path) }) // before the store is stopped
 			store.Mark(t, "begin")
 			onVolume(t, c.end, func(t *testing.T) {
-				sc := replaceScene(t, root)
+				sc := replaceCommit(t, root)
 				switch c.end {
 				case "commit":
 					must(t, sc.commit())
@@ -96,11 +96,11 @@ func TestReplacePower(t *testing.T) {
 	}
 }
 
-// afterLoss recovers a root of replaceScene, which has to be as it was or complete, and reports
+// afterLoss recovers a root of replaceCommit, which has to be as it was or complete, and reports
 // which.
 func afterLoss(t *testing.T, root string, before picture) (after bool) {
 	t.Helper()
-	sc := replaceScene(t, root)
+	sc := replaceCommit(t, root)
 	out, err := sc.recover(Automatic)
 	must(t, err)
 	_, err = os.Lstat(sc.at("RESTORE_MANIFEST.json"))
@@ -133,7 +133,7 @@ func TestReplaceSpace(t *testing.T) {
 					continue
 				}
 				root := filepath.Join(v.Path, fmt.Sprint("root", i))
-				sc := replaceScene(t, root)
+				sc := replaceCommit(t, root)
 				before := take(t, root)
 				leave(i)
 				free := v.Free(t)
@@ -152,11 +152,11 @@ func TestReplaceSpace(t *testing.T) {
 				must(t, os.RemoveAll(root))
 			}
 			ends.DemandKinds(t, 2, "done")
-			_, calls := traceOf(t, &sweeper{t: t, base: filepath.Join(v.Path, "trace"), make: replaceScene})
+			_, calls := traceOf(t, &sweeper{t: t, base: filepath.Join(v.Path, "trace"), make: replaceCommit})
 			for _, n := range tries(t, 6, calls) {
 				root := filepath.Join(v.Path, fmt.Sprint("killed", n))
 				onVolume(t, fmt.Sprintf("killed at %d of %d", n, calls), func(t *testing.T) {
-					sc := replaceScene(t, root)
+					sc := replaceCommit(t, root)
 					before, done := take(t, root), 0
 					_ = sc.run(func(op, path string, f func() error) error {
 						if done++; done >= n && op != "close" { // a kill gives all handles up

@@ -102,19 +102,19 @@ func (a *attempt) reviveSwaps(records []swapRecord) error {
 		if err != nil {
 			return err
 		}
-		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, comes: r.New, empty: r.Empty, unsure: r.Unsure, last: r.Last, tree: r.New && !a.isCommit()}
+		s := swapping{path: path, since: r.Since, name: strconv.Itoa(i), parent: r.Parent, hasNew: r.New, empty: r.Empty, unsure: r.Unsure, last: r.Last, tree: r.New && !a.isCommit()}
 		if r.Old != nil {
 			if r.Was == nil {
 				return errUnfit
 			}
-			s.goes, s.old, s.was = true, *r.Old, *r.Was
+			s.hasOld, s.old, s.was = true, *r.Old, *r.Was
 			if r.Remake != nil {
 				m := r.Remake.metadata()
 				s.remake = &m
 			}
 		}
 		switch {
-		case a.isCommit() && (!s.comes && !s.goes || s.goes && s.since != phasePrepared), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
+		case a.isCommit() && (!s.hasNew && !s.hasOld || s.hasOld && s.since != phasePrepared), !a.isCommit() && s.since != phasePrepared, (s.since == phaseIntent) != (r.Made != nil):
 			return errUnfit
 		case s.since == phaseIntent:
 			s.name, s.created, s.check = manifestStaged, r.Made.createdIn(a.mount), r.Made.check()
@@ -194,18 +194,18 @@ func (a *attempt) revivePrepared(key []byte, intent bool) error {
 		f.created, f.Size, f.Check = r.Made[i].createdIn(a.mount), r.Made[i].Size, r.Made[i].check()
 	}
 	a.knowTops()
-	comes := 0
+	news := 0
 	for i := range a.swaps {
 		if !a.swaps[i].tree {
 			continue
 		}
-		if comes == len(r.New) || r.New[comes].Swap != i || r.New[comes].Self == (identity{}) {
+		if news == len(r.New) || r.New[news].Swap != i || r.New[news].Self == (identity{}) {
 			return errUnfit
 		}
-		a.swaps[i].fresh, a.swaps[i].print = r.New[comes].Self, r.New[comes].Print
-		comes++
+		a.swaps[i].fresh, a.swaps[i].print = r.New[news].Self, r.New[news].Print
+		news++
 	}
-	if comes != len(r.New) {
+	if news != len(r.New) {
 		return errUnfit
 	}
 	for _, l := range r.LeftOut {

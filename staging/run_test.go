@@ -20,7 +20,7 @@ import (
 )
 
 func TestCommit(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		for name, root := range map[string]string{"disk": t.TempDir(), "tmpfs": mountTmpfs(t, "")} {
 			for _, workers := range []int{0, 1, 7} {
 				t.Run(fmt.Sprintf("%s/%s/%d", c.name, name, workers), func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestCommit(t *testing.T) {
 }
 
 func TestFailureLeavesNoDescriptors(t *testing.T) {
-	sc := manyScene(t, t.TempDir())
+	sc := manyCommit(t, t.TempDir())
 	fds := descriptors(t)
 	sc.hook = failCheck("r16/f", 2)
 	_ = wantStep(t, sc.commit(), StepVerify, "r16/f")
@@ -67,7 +67,7 @@ func failCheck(path string, n int) func(string, int, io.ReaderAt) error {
 }
 
 func TestNothingToDo(t *testing.T) {
-	sc := newScene(t, t.TempDir(), foreignThings, nil, nil)
+	sc := newCommitFixture(t, t.TempDir(), foreignThings, nil, nil)
 	before := take(t, sc.root)
 	must(t, sc.commit())
 	sameTree(t, before, sc.root)
@@ -75,7 +75,7 @@ func TestNothingToDo(t *testing.T) {
 
 // Paths whose byte order and whose order as trees differ.
 func TestPathOrder(t *testing.T) {
-	sc := newScene(t, t.TempDir(), []string{"x/"},
+	sc := newCommitFixture(t, t.TempDir(), []string{"x/"},
 		[]string{"a-/y", "a.b/x", "a/b/c", "a/b.c/d", "a/b/c.d/e", "a0", "x/a.b", "x/a/b", "x/a-"}, []string{"x/a/r", "r"})
 	before := take(t, sc.root)
 	must(t, sc.commit())
@@ -85,7 +85,7 @@ func TestPathOrder(t *testing.T) {
 // Root, staging directory and path together are longer than PATH_MAX.
 func TestLongPath(t *testing.T) {
 	long := strings.Repeat(strings.Repeat("p", 255)+"/", 15) + strings.Repeat("q", 250)
-	sc := newScene(t, t.TempDir(), nil, []string{long, "short"}, nil)
+	sc := newCommitFixture(t, t.TempDir(), nil, []string{long, "short"}, nil)
 	must(t, sc.commit())
 	f, st, err := sc.dir.OpenRegular(sc.spec.files[0].Path, pathsafe.NoLinks)
 	must(t, err)
@@ -99,7 +99,7 @@ func TestLongPath(t *testing.T) {
 // theirs.
 func TestUmask(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o027))
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	sc.umask = 0o027
 	before := take(t, sc.root)
 	must(t, sc.commit())
@@ -112,7 +112,7 @@ func TestUmask(t *testing.T) {
 
 // A file larger than one chunk, and one whose source goes on without end.
 func TestBigFile(t *testing.T) {
-	sc := newScene(t, t.TempDir(), nil, []string{"big"}, nil)
+	sc := newCommitFixture(t, t.TempDir(), nil, []string{"big"}, nil)
 	content := strings.Repeat("0123456789abcdef", (copyChunk*2+copyChunk/2)/16)
 	must(t, os.WriteFile(sc.sources["big"], []byte(content), 0o600))
 	f := &sc.spec.files[0]
@@ -145,7 +145,7 @@ func TestBigFile(t *testing.T) {
 }
 
 func TestSourceWithoutEnd(t *testing.T) {
-	sc := newScene(t, t.TempDir(), nil, []string{"a", "endless"}, nil)
+	sc := newCommitFixture(t, t.TempDir(), nil, []string{"a", "endless"}, nil)
 	before := take(t, sc.root)
 	sc.spec.files[1].Open = func(*pathsafe.Opener) (Source, error) { return os.Open("/dev/zero") }
 	sc.hook = func(path string, n int, f io.ReaderAt) error {
@@ -170,7 +170,7 @@ func TestSourceChanges(t *testing.T) {
 		"grown":       func(p string) error { return os.Truncate(p, 1<<20) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := singleScene(t, t.TempDir())
+			sc := singleCommit(t, t.TempDir())
 			before := take(t, sc.root)
 			must(t, change(sc.sources["fresh/deep/f1"]))
 			e := wantStep(t, sc.commit(), StepCheck, "fresh/deep/f1")
@@ -181,7 +181,7 @@ func TestSourceChanges(t *testing.T) {
 		})
 	}
 	t.Run("gone", func(t *testing.T) {
-		sc := singleScene(t, t.TempDir())
+		sc := singleCommit(t, t.TempDir())
 		before := take(t, sc.root)
 		must(t, os.Remove(sc.sources["inlink/via"]))
 		e := wantStep(t, sc.commit(), StepStage, "inlink/via")
@@ -194,7 +194,7 @@ func TestSourceChanges(t *testing.T) {
 
 // A check that does not look at the size does not make up for a wrong size.
 func TestSizeIsChecked(t *testing.T) {
-	sc := newScene(t, t.TempDir(), nil, []string{"a", "b"}, nil)
+	sc := newCommitFixture(t, t.TempDir(), nil, []string{"a", "b"}, nil)
 	sc.spec.files[1].Size++
 	sc.spec.files[1].Check = func(context.Context, io.ReaderAt) error { return nil }
 	_ = wantStep(t, sc.commit(), StepCheck, "b")
@@ -206,7 +206,7 @@ func TestLowestFailureWins(t *testing.T) {
 	for step, n := range map[Step]int{StepCheck: 1, StepVerify: 2} {
 		base := scratch(t)
 		for round := range sample.Of(8, 40, 40) {
-			sc := manyScene(t, filepath.Join(base, fmt.Sprint(round)))
+			sc := manyCommit(t, filepath.Join(base, fmt.Sprint(round)))
 			sc.spec.workers = 8
 			rng := rand.New(rand.NewPCG(uint64(round), uint64(n)))
 			slow := rng.IntN(8)
@@ -225,7 +225,7 @@ func TestLowestFailureWins(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		base := scratch(t)
 		ops, total := traceOf(t, &sweeper{t: t, base: base, make: c.make})
 		firstMove := total
@@ -242,7 +242,7 @@ func TestCancel(t *testing.T) {
 }
 
 // cancelAt cancels before call n, 0 for before the start.
-func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
+func cancelAt(t *testing.T, sc *commitFixture, n, firstMove int) {
 	t.Helper()
 	before := take(t, sc.root)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -273,7 +273,7 @@ func cancelAt(t *testing.T, sc *scene, n, firstMove int) {
 
 // A second commit on the same root, from inside the first one.
 func TestSecondCommitIsRejected(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	other := openRoot(t, sc.root)
 	refused := 0
@@ -300,7 +300,7 @@ func TestSecondCommitIsRejected(t *testing.T) {
 func TestTwoCommitsRace(t *testing.T) {
 	locked, taken := 0, 0
 	for range sample.Of(10, 50, 50) {
-		sc := singleScene(t, t.TempDir())
+		sc := singleCommit(t, t.TempDir())
 		before := take(t, sc.root)
 		errs := make(chan error, 2)
 		for range 2 {
@@ -326,7 +326,7 @@ func TestTwoCommitsRace(t *testing.T) {
 // A file system that cannot move without replacing is found out before
 // anything is copied.
 func TestNoReplaceIsFoundOut(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	before := take(t, sc.root)
 	err := sc.run(func(op, path string, f func() error) error {
 		switch op {
@@ -346,7 +346,7 @@ func TestNoReplaceIsFoundOut(t *testing.T) {
 // Artifacts appear after everything else, in order, and whole. Those whose place they take are
 // never seen beside anything that the commit puts in place.
 func TestArtifactsComeLast(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		sc := c.make(t, t.TempDir())
 		must(t, sc.run(func(op, path string, f func() error) error {
 			err := f()
@@ -374,7 +374,7 @@ func TestArtifactsComeLast(t *testing.T) {
 	}
 }
 
-func (s *scene) verified() (n int) {
+func (s *commitFixture) verified() (n int) {
 	for _, count := range s.checks {
 		if count >= 2 {
 			n++
@@ -385,7 +385,7 @@ func (s *scene) verified() (n int) {
 
 // The chain manifest stands beside the staging directory while files are copied.
 func TestChainManifest(t *testing.T) {
-	sc := chainScene(t, t.TempDir())
+	sc := chainCommit(t, t.TempDir())
 	moments := 0
 	must(t, sc.run(func(op, path string, f func() error) error {
 		manifests, _ := filepath.Glob(filepath.Join(sc.root, ".spectrum06_chain_*.json"))
@@ -413,7 +413,7 @@ func TestChainManifest(t *testing.T) {
 
 func TestFullDisk(t *testing.T) {
 	root := mountTmpfs(t, "size=1m")
-	sc := singleScene(t, filepath.Join(root, "r"))
+	sc := singleCommit(t, filepath.Join(root, "r"))
 	before := take(t, sc.root)
 	free := freeSpace(t, root)
 	must(t, os.Truncate(sc.sources["zero"], 2<<20))
@@ -440,7 +440,7 @@ func TestReadOnlyRoot(t *testing.T) {
 	base := mountTmpfs(t, "")
 	plant(t, base, "foreign")
 	before := take(t, base)
-	sc := newScene(t, base, nil, []string{"a"}, nil)
+	sc := newCommitFixture(t, base, nil, []string{"a"}, nil)
 	must(t, unix.Mount("", base, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	e := failure(t, sc.commit())
 	if e.Step != StepStage || !errors.Is(e, unix.EROFS) {
@@ -456,7 +456,7 @@ func TestRenamesGrowWithSubtrees(t *testing.T) {
 	for i := range 300 {
 		files = append(files, fmt.Sprintf("new/%d/%d", i%7, i), fmt.Sprintf("other/%d", i))
 	}
-	sc := newScene(t, filepath.Join(scratch(t), "root"), foreignThings[:1], append(files, "top"), []string{"r"})
+	sc := newCommitFixture(t, filepath.Join(scratch(t), "root"), foreignThings[:1], append(files, "top"), []string{"r"})
 	moves := 0
 	must(t, sc.run(func(op, path string, f func() error) error {
 		if op == "rename" && !strings.HasPrefix(path, ".spectrum06_") {

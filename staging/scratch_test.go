@@ -10,10 +10,10 @@ import (
 )
 
 // sourcesName is a directory beside a root. Where it exists, the sources of all
-// scenes in its parent stand in it, and each is written only once.
+// fixtures in its parent stand in it, and each is written only once.
 const sourcesName = "sources"
 
-// scratch mounts a tmpfs for the roots of scenes, and within it another one for
+// scratch mounts a tmpfs for the roots of the fixtures, and within it another one for
 // their sources: a file on another file system cannot be cloned, and the attempt to
 // clone it is one of the calls that fail.
 func scratch(t testing.TB) string {
@@ -24,7 +24,7 @@ func scratch(t testing.TB) string {
 	return base
 }
 
-// shareSources makes the directory for the sources of the scenes beneath base.
+// shareSources makes the directory for the sources of the fixtures beneath base.
 func shareSources(t testing.TB, base string) string {
 	t.Helper()
 	sources := filepath.Join(base, sourcesName)

@@ -59,15 +59,15 @@ func (in *injector) hook(op, path string, f func() error) error {
 	return in.fault.err
 }
 
-// sweeper makes fresh scenes in directories below one that is fast to sync.
+// sweeper makes fresh fixtures in directories below one that is fast to sync.
 type sweeper struct {
 	t    *testing.T
 	base string
-	make func(t testing.TB, root string) *scene
+	make func(t testing.TB, root string) *commitFixture
 	n    int
 }
 
-func (s *sweeper) fresh() (*scene, picture) {
+func (s *sweeper) fresh() (*commitFixture, picture) {
 	s.t.Helper()
 	s.n++
 	root := filepath.Join(s.base, fmt.Sprint("root", s.n))
@@ -79,7 +79,7 @@ func (s *sweeper) fresh() (*scene, picture) {
 // was reported and everything is as it was before. A sample tries the first kind of
 // fault at more calls than the others.
 func TestEveryCallFails(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		for _, f := range append(faults, others...) {
 			if c.name == "many" && f != faults[0] && f != faults[2] {
 				continue
@@ -98,7 +98,7 @@ func TestEveryCallFails(t *testing.T) {
 
 // The same on the file system that the tests run on, with one kind of fault.
 func TestEveryCallFailsOnDisk(t *testing.T) {
-	sweepOnce(&sweeper{t: t, base: t.TempDir(), make: singleScene}, faults[0], 12)
+	sweepOnce(&sweeper{t: t, base: t.TempDir(), make: singleCommit}, faults[0], 12)
 }
 
 // sweepOnce lets each call fail, or at least so many of them.
@@ -136,7 +136,7 @@ func sweepOnce(s *sweeper, f fault, wanted int) {
 }
 
 // completed requires that all that may be left of a complete restore goes.
-func completed(t *testing.T, sc *scene) {
+func completed(t *testing.T, sc *commitFixture) {
 	t.Helper()
 	out, err := sc.recover(Automatic)
 	for _, o := range out {
@@ -147,7 +147,7 @@ func completed(t *testing.T, sc *scene) {
 	must(t, err)
 }
 
-func checkSingleFault(t *testing.T, sc *scene, before picture, in *injector, err error) {
+func checkSingleFault(t *testing.T, sc *commitFixture, before picture, in *injector, err error) {
 	t.Helper()
 	e := failure(t, err)
 	if e.Rollback != nil {
@@ -163,7 +163,7 @@ func checkSingleFault(t *testing.T, sc *scene, before picture, in *injector, err
 // the rollback says that it failed. Nothing foreign is touched. The rollback
 // begins as late as it can, or while staging is still there.
 func TestEveryCallOfRollbackFails(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		for _, f := range faults {
 			if c.name == "many" && f != faults[0] {
 				continue
@@ -240,7 +240,7 @@ func failAt(in *injector, broken int) func(string, string, func() error) error {
 	}
 }
 
-// traceOf runs a scene to its good end and returns the calls.
+// traceOf runs a commitFixture to its good end and returns the calls.
 func traceOf(t *testing.T, s *sweeper) (ops []string, n int) {
 	t.Helper()
 	sc, before := s.fresh()
@@ -255,7 +255,7 @@ func traceOf(t *testing.T, s *sweeper) (ops []string, n int) {
 // From call n on everything fails, the rollback too. Whatever is left: nothing
 // foreign is touched, and it is never called clean when it is not.
 func TestEverythingFailsFromCall(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := &sweeper{t: t, base: scratch(t), make: c.make}
@@ -276,7 +276,7 @@ func TestEverythingFailsFromCall(t *testing.T) {
 
 // settled requires a root to be clean, one way or the other, once the faults are over and a
 // person has requested the recovery.
-func settled(t *testing.T, sc *scene, before picture, err error) {
+func settled(t *testing.T, sc *commitFixture, before picture, err error) {
 	t.Helper()
 	out, recErr := sc.recover(Person)
 	must(t, recErr)
@@ -295,7 +295,7 @@ func settled(t *testing.T, sc *scene, before picture, err error) {
 
 // The sweep with several workers: the order of calls varies, the result not.
 func TestEveryCallFailsInParallel(t *testing.T) {
-	s := &sweeper{t: t, base: scratch(t), make: manyScene}
+	s := &sweeper{t: t, base: scratch(t), make: manyCommit}
 	sc, before := s.fresh()
 	sc.spec.workers = 8
 	for _, n := range tries(t, 20, 399) {
@@ -320,7 +320,7 @@ func TestEveryCallFailsInParallel(t *testing.T) {
 func TestLies(t *testing.T) {
 	for _, op := range []string{"copy", "clone"} {
 		t.Run(op, func(t *testing.T) {
-			sc := singleScene(t, t.TempDir())
+			sc := singleCommit(t, t.TempDir())
 			before := take(t, sc.root)
 			err := sc.run(func(o, path string, f func() error) error {
 				if o == op {

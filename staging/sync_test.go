@@ -14,7 +14,7 @@ import (
 // rollback when the last artifact cannot be placed, where a rename moves
 // something aside. What differs only in its number is shown once.
 func TestEverySync(t *testing.T) {
-	for _, c := range scenes {
+	for _, c := range commitCases {
 		for _, fails := range []bool{false, true} {
 			name := c.name
 			if fails {
@@ -27,7 +27,7 @@ func TestEverySync(t *testing.T) {
 	}
 }
 
-func syncTrace(t *testing.T, sc *scene, fails bool) string {
+func syncTrace(t *testing.T, sc *commitFixture, fails bool) string {
 	t.Helper()
 	placed := 0
 	var got []string
@@ -67,7 +67,7 @@ func TestSyncOfMoves(t *testing.T) {
 			dirs, things = append(dirs, dir), append(things, dir+"/keep")
 			files = append(files, dir+"/f", dir+"-top")
 		}
-		sc := newScene(t, fmt.Sprintf("%s/root%d", base, n), append(things, foreignThings...), append(files, "a"), nil)
+		sc := newCommitFixture(t, fmt.Sprintf("%s/root%d", base, n), append(things, foreignThings...), append(files, "a"), nil)
 		want := []string{"sync file system ROOT", "sync ROOT"}
 		if n+1 <= few { // with the root
 			want = nil
@@ -86,7 +86,7 @@ func TestSyncOfMoves(t *testing.T) {
 
 // syncsOfMoves runs the spec and returns the syncs that come after so many moves, and
 // before anything of the next step.
-func (s *scene) syncsOfMoves(moves int) (got []string) {
+func (s *commitFixture) syncsOfMoves(moves int) (got []string) {
 	s.t.Helper()
 	must(s.t, s.run(func(op, path string, f func() error) error {
 		switch {

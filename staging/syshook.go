@@ -49,7 +49,7 @@ func (d dir) statBelow(p pathsafe.Path) (st pathsafe.Stat, err error) {
 	return st, err
 }
 
-func (d dir) survey(p pathsafe.Path) (site pathsafe.Site, err error) {
+func (d dir) survey(p pathsafe.Path) (site pathsafe.TargetState, err error) {
 	err = d.s.Do("survey", p.String(), func() error {
 		site, err = d.H.Survey(p)
 		return err

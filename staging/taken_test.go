@@ -54,7 +54,7 @@ func TestForeignIsPutBack(t *testing.T) {
 // its name. Both stay, and the root is halted until a person has looked.
 func TestForeignCannotBePutBack(t *testing.T) {
 	for _, revived := range []bool{false, true} {
-		sc := singleScene(t, filepath.Join(scratch(t), "root"))
+		sc := singleCommit(t, filepath.Join(scratch(t), "root"))
 		before := take(t, sc.root)
 		var theirs, id string
 		intrude := func(op, path string, f func() error) error {
@@ -118,7 +118,7 @@ func TestCommitOverLower(t *testing.T) {
 			merged := t.TempDir()
 			must(t, unix.Mount("overlay", merged, "overlay", 0, strings.Join(append(options, "lowerdir="+filepath.Join(below, "lower")), ",")))
 			t.Cleanup(func() { must(t, unix.Unmount(merged, unix.MNT_DETACH)) })
-			sc := singleScene(t, filepath.Join(merged, "root"))
+			sc := singleCommit(t, filepath.Join(merged, "root"))
 			before := take(t, sc.root)
 			switch name {
 			case "undone":

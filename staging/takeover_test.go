@@ -129,7 +129,7 @@ func sameRoll(t testing.TB, want, got map[string]string) {
 }
 
 // discharge is what is to be there after all veterans were replaced, and what is left out.
-func discharge(t testing.TB, sc *scene) (want map[string]string, out []string) {
+func discharge(t testing.TB, sc *commitFixture) (want map[string]string, out []string) {
 	t.Helper()
 	want, root := map[string]string{}, os.Geteuid() == 0
 	for i, f := range sc.spec.files {
@@ -171,10 +171,10 @@ func discharge(t testing.TB, sc *scene) (want map[string]string, out []string) {
 	return want, out
 }
 
-// recruit is a scene in which all veterans are replaced.
-func recruit(t testing.TB, root string) *scene {
+// recruit is a commitFixture in which all veterans are replaced.
+func recruit(t testing.TB, root string) *commitFixture {
 	t.Helper()
-	sc := newScene(t, root, nil, slices.Collect(maps.Keys(veterans)), []string{"RESTORE_REPORT.json"})
+	sc := newCommitFixture(t, root, nil, slices.Collect(maps.Keys(veterans)), []string{"RESTORE_REPORT.json"})
 	for i := range sc.spec.files {
 		st, err := sc.dir.StatPath(sc.spec.files[i].Path, pathsafe.LinksBeneath)
 		must(t, err)
@@ -343,7 +343,7 @@ func TestReplacedMetadataChanges(t *testing.T) {
 	} {
 		for _, call := range []string{"make directory new", "exchange keep"} {
 			t.Run(name+", before "+call, func(t *testing.T) {
-				sc := replaceScene(t, filepath.Join(scratch(t), "root"))
+				sc := replaceCommit(t, filepath.Join(scratch(t), "root"))
 				at := sc.at("existing/keep")
 				must(t, unix.Setxattr(at, note, []byte("old"), 0))
 				want, changed := "", take(t, sc.root)
@@ -377,7 +377,7 @@ func TestTakenOverIsChecked(t *testing.T) {
 		"another attribute": {func(at string) error { return unix.Setxattr(at, note+"s", nil, 0) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sc := replaceScene(t, filepath.Join(scratch(t), "root"))
+			sc := replaceCommit(t, filepath.Join(scratch(t), "root"))
 			at := sc.at("existing/keep")
 			must(t, os.Chown(at, namedUID, otherGID))
 			must(t, unix.Setxattr(at, note, []byte("old"), 0))

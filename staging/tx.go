@@ -43,7 +43,7 @@ func (r *Root) Plan(c Change) (*Tx, error) {
 		}
 		a.id = id.String()
 	}
-	a.stageName = exchangePrefix + a.id
+	a.stageName = resetPrefix + a.id
 	if a.isCommit() {
 		a.stageName = stagePrefix + a.id
 	}
@@ -73,7 +73,7 @@ func (a *attempt) planAll(c *Change) *Error {
 		if err != nil {
 			return fail(StepBegin, "", err)
 		}
-		a.swaps = append(a.swaps, swapping{path: path, since: phaseIntent, name: manifestStaged, comes: true})
+		a.swaps = append(a.swaps, swapping{path: path, since: phaseIntent, name: manifestStaged, hasNew: true})
 	}
 	for i, s := range c.Swaps {
 		_, tree := s.New.(Tree)
@@ -81,7 +81,7 @@ func (a *attempt) planAll(c *Change) *Error {
 			continue
 		}
 		a.swaps = append(a.swaps, swapping{
-			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, goes: s.Old != nil, comes: tree, tree: tree, empty: s.Empty, unsure: s.Unsure, last: s.Last,
+			path: s.Path, since: phasePrepared, name: strconv.Itoa(i), live: s.Old, hasOld: s.Old != nil, hasNew: tree, tree: tree, empty: s.Empty, unsure: s.Unsure, last: s.Last,
 		})
 	}
 	a.findCovered()
@@ -147,8 +147,8 @@ func (tx *Tx) Stage(ctx context.Context, fill func(ctx context.Context, dir *pat
 }
 
 // Move moves every new entry but the artifacts to its name, durably, looks each up again and
-// checks it. Displaced entries wait in staging ([Tx.Displaced]). A cancelled ctx stops it
-// before the first move, and is ignored after that.
+// checks it. Displaced entries wait in staging until Close. A cancelled ctx stops it before the
+// first move, and is ignored after that.
 func (tx *Tx) Move(ctx context.Context) error {
 	a := tx.a
 	if err := ctx.Err(); err != nil {
@@ -165,26 +165,6 @@ func (tx *Tx) Move(ctx context.Context) error {
 		func() *Error { return a.verify(ctx) },
 		a.check,
 	)
-}
-
-// A Displaced is an entry that has been moved aside from its name.
-type Displaced struct {
-	Path pathsafe.Path
-	Name string // in the directory of all that was displaced
-}
-
-// Displaced returns the directory in staging that holds the displaced entries, and these in
-// the order of the swaps. Other processes cannot enter it. The transaction owns the directory,
-// which is valid until Close or Abort.
-func (tx *Tx) Displaced() (*pathsafe.Dir, []Displaced) { return tx.a.olds.H, tx.a.displacedAll() }
-
-func (a *attempt) displacedAll() (all []Displaced) {
-	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes {
-			all = append(all, Displaced{s.path, s.name})
-		}
-	}
-	return all
 }
 
 // Commit makes the artifacts, writes COMMITTED and moves the artifacts to their names, in

@@ -3,13 +3,15 @@ package staging
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 )
 
-// moved is a transaction on a fair after Move.
-func (f *fair) moved(l *session) (*Tx, error) {
+// moved is a transaction on a resetFixture after Move.
+func (f *resetFixture) moved(l *session) (*Tx, error) {
 	tx, err := l.Plan(f.e.change())
 	must(f.t, err)
 	must(f.t, tx.Begin())
@@ -17,37 +19,23 @@ func (f *fair) moved(l *session) (*Tx, error) {
 	return tx, tx.Move(context.Background())
 }
 
-// TestDisplaced: what was displaced is listed alike before Close and after a crash, each thing
-// once, in the order of the swaps; what had gone by itself is not there.
-func TestDisplaced(t *testing.T) {
-	for _, c := range fairs {
+// TestCloseByRecovery: an attempt is killed between Commit and Close. Every old entry is still in
+// staging then, also after Resolve, until Forget removes it.
+func TestCloseByRecovery(t *testing.T) {
+	for _, c := range resetCases {
 		f := c.make(t, filepath.Join(t.TempDir(), "x"))
 		f.before = f.see(f.above)
-		var want []Displaced
+		old := ""
 		must(t, f.session(nil, func(l *session) error {
 			tx, err := f.moved(l)
 			must(t, err)
-			dir, all := tx.Displaced()
-			want = all
-			for _, d := range all {
-				if _, err := dir.Lstat(d.Name); err != nil {
-					t.Error(err)
-				}
-			}
+			old = f.at(filepath.Join(tx.Staging(), oldsName))
 			must(t, tx.Commit())
 			var none error
 			tx.Abort(&none)
 			return none
 		}))
-		goes := 0
-		for _, s := range f.e.Swaps {
-			if s.Old != nil {
-				goes++
-			}
-		}
-		if len(want) != goes {
-			t.Errorf("%s: %d are displaced, want %d", c.name, len(want), goes)
-		}
+		f.wantDisplaced(old)
 		must(t, f.session(nil, func(l *session) error {
 			all, err := l.Unfinished()
 			must(t, err)
@@ -55,20 +43,12 @@ func TestDisplaced(t *testing.T) {
 				t.Fatalf("%v", all)
 			}
 			defer all[0].Close()
-			if _, none := all[0].Displaced(); none != nil {
-				t.Errorf("before it is resolved: %v", none)
-			}
-			_, err = all[0].Resolve(t.Context(), Automatic)
+			out, err := all[0].Resolve(t.Context(), Automatic)
 			must(t, err)
-			dir, again := all[0].Displaced()
-			if !slices.Equal(again, want) {
-				t.Errorf("%v, want %v", again, want)
+			if out.Result != Completed {
+				t.Errorf("%s: %v, want Completed", c.name, out.Result)
 			}
-			for _, d := range again {
-				if _, err := dir.Lstat(d.Name); err != nil {
-					t.Error(err)
-				}
-			}
+			f.wantDisplaced(old)
 			_, err = all[0].Forget()
 			return err
 		}))
@@ -76,16 +56,26 @@ func TestDisplaced(t *testing.T) {
 	}
 }
 
+// wantDisplaced requires the old entry of each swap in a directory, by the number of the swap.
+func (f *resetFixture) wantDisplaced(dir string) {
+	f.t.Helper()
+	for i, s := range f.e.Swaps {
+		if _, err := os.Lstat(filepath.Join(dir, strconv.Itoa(i))); (s.Old != nil) != (err == nil) {
+			f.t.Errorf("%q, number %d: %v", s.Path, i, err)
+		}
+	}
+}
+
 // TestAbort: an error of the caller is that of the step that it comes after, and undoes
 // everything. Without an error the journal stays. After Commit nothing is undone.
 func TestAbort(t *testing.T) {
 	mine := errors.New("mine")
-	fair := func() *fair {
-		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	resetFixture := func() *resetFixture {
+		f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 		f.before = f.see(f.above)
 		return f
 	}
-	f := fair()
+	f := resetFixture()
 	must(t, f.session(nil, func(l *session) error {
 		tx, err := l.Plan(f.e.change())
 		must(t, err)
@@ -119,7 +109,7 @@ func TestAbort(t *testing.T) {
 	if f.settle(Automatic) != RolledBack {
 		t.Error("nothing was left to be resolved")
 	}
-	f = fair()
+	f = resetFixture()
 	must(t, f.session(nil, func(l *session) error {
 		tx, err := f.moved(l)
 		must(t, err)
@@ -136,7 +126,7 @@ func TestAbort(t *testing.T) {
 
 // TestPlanRejects: a commit has files and then artifacts, and nothing else.
 func TestPlanRejects(t *testing.T) {
-	sc := singleScene(t, t.TempDir())
+	sc := singleCommit(t, t.TempDir())
 	good := sc.spec.change()
 	n := len(good.Swaps)
 	for name, spoil := range map[string]func(c *Change){
@@ -156,7 +146,7 @@ func TestPlanRejects(t *testing.T) {
 		}
 		l.Close()
 	}
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	f.e.stage = nil
 	_ = wantStep(t, f.run(nil), StepStage, "")
 	f.is(f.before, "before")

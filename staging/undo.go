@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	errNoWayBack = machine.Disturbed("the path is taken, so the earlier file cannot be put back")
-	errLost      = machine.Disturbed("the earlier file is no longer in staging")
+	errNameTaken  = machine.Disturbed("the path is taken, so the earlier file cannot be put back")
+	errOldMissing = machine.Disturbed("the earlier file is no longer in staging")
 )
 
 // An undo restores the old entries. It decides by what is at each name, so it does not matter
@@ -68,7 +68,7 @@ func (n *notes) err() error {
 }
 
 // undo returns nil if every swapped name has its old entry again, and nothing of the attempt
-// is left (SPECTRUM-06 section 8.5.1). A name that an exchange had not swapped yet is ignored,
+// is left (SPECTRUM-06 section 8.5.1). A name that a reset had not swapped yet is ignored,
 // whatever other processes did with it; for a commit no target may exist. The order is that of
 // section 8.5.2: signs of success are removed first, signs of an unfinished attempt last. The
 // journal is removed when everything else is durably gone; while it exists the root is not
@@ -96,7 +96,7 @@ func (a *attempt) undo() error {
 }
 
 // everything restores all old entries, durably, before anything that was made is removed: a
-// power cut during the undo of an exchange must not leave the removal alone.
+// power cut during the undo of a reset must not leave the removal alone.
 func (u *undo) everything() {
 	u.note(u.stageName, u.openParts())
 	if u.phase >= phasePrepared && u.err() == nil {
@@ -111,7 +111,7 @@ func (u *undo) everything() {
 		u.openDirsAgain()
 	}
 	if prepared || u.isCommit() {
-		u.moveBack()
+		u.undoSwaps()
 	}
 	if prepared {
 		u.restoreDirs()
@@ -121,11 +121,11 @@ func (u *undo) everything() {
 		u.discardTrees()
 	}
 	u.targets()
-	if u.err() == nil && (!u.isCommit() || slices.ContainsFunc(u.swaps, func(s swapping) bool { return s.goes })) {
+	if u.err() == nil && (!u.isCommit() || slices.ContainsFunc(u.swaps, func(s swapping) bool { return s.hasOld })) {
 		u.note(keepingName, u.keepRest())
 	}
 	if u.err() == nil && u.phase >= phasePrepared {
-		u.timesBack()
+		u.restoreTimes()
 	}
 	if u.err() == nil {
 		u.note(u.stageName, u.removeStaging())
@@ -136,10 +136,10 @@ func (u *undo) everything() {
 	}
 }
 
-// moveBack undoes all swaps that may have been made, in reverse order.
-func (u *undo) moveBack() {
+// undoSwaps undoes all swaps that may have been made, in reverse order.
+func (u *undo) undoSwaps() {
 	for i := range slices.Backward(u.swaps) {
-		if s := &u.swaps[i]; s.isLast() && s.comes && u.phase >= s.since {
+		if s := &u.swaps[i]; s.isLast() && s.hasNew && u.phase >= s.since {
 			u.note(s.path.String(), u.takeLast(s))
 		}
 	}
@@ -152,8 +152,8 @@ func (u *undo) moveBack() {
 			var err error
 			switch {
 			case !u.isCommit():
-				err = u.back(s)
-			case s.goes:
+				err = u.restoreOld(s)
+			case s.hasOld:
 				err = u.reinstate(s)
 			default:
 				err = u.retract(i)
@@ -180,7 +180,7 @@ func (u *undo) openDirsAgain() {
 func (u *undo) restoreDirs() {
 	for i := range u.swaps {
 		s := &u.swaps[i]
-		if s.goes && fs.FileMode(s.old.Type).IsDir() && s.was.Mode&0o300 != 0o300 { // one that was killed while it moved this may have left another mode
+		if s.hasOld && fs.FileMode(s.old.Type).IsDir() && s.was.Mode&0o300 != 0o300 { // one that was killed while it moved this may have left another mode
 			u.note(s.path.String(), errors.Join(u.setMode(s, s.was.Mode|0o200, s.was.Mode), u.setMode(s, s.was.Mode|0o300, s.was.Mode)))
 		}
 		_ = u.keepTime(s, s.live) // a wrong time stops nothing
@@ -195,7 +195,7 @@ func (u *undo) restoreDirs() {
 
 // keepRemade restores the metadata of a remade directory, after its entries are back.
 func (u *undo) keepRemade(s *swapping) error {
-	if s.remake == nil || !s.goes {
+	if s.remake == nil || !s.hasOld {
 		return nil
 	}
 	in, err := u.parentDir(s)
@@ -256,8 +256,8 @@ func (u *undo) targets() {
 			continue // below a directory that is not there
 		}
 		missing = ""
-		if s := &u.swaps[u.copies.files[i].top]; s.goes {
-			u.note(path.String(), u.isBack(s))
+		if s := &u.swaps[u.copies.files[i].top]; s.hasOld {
+			u.note(path.String(), u.requireUndone(s))
 			continue
 		}
 		site, err := u.root.survey(path)
@@ -269,7 +269,7 @@ func (u *undo) targets() {
 	for i := u.firstArtifact(); i < len(u.swaps); i++ {
 		path := u.swaps[i].path
 		if old := u.leaving(path); old != nil {
-			u.note(path.String(), u.isBack(old))
+			u.note(path.String(), u.requireUndone(old))
 			continue
 		}
 		site, err := u.root.survey(path)
@@ -280,16 +280,16 @@ func (u *undo) targets() {
 // leaving returns the swap of the entry that an artifact replaces; nil for none.
 func (a *attempt) leaving(path pathsafe.Path) *swapping {
 	for i := range a.swaps {
-		if s := &a.swaps[i]; s.goes && !s.comes && s.path == path {
+		if s := &a.swaps[i]; s.hasOld && !s.hasNew && s.path == path {
 			return s
 		}
 	}
 	return nil
 }
 
-// isBack requires that the new file of a replacement is no longer at its name, unchanged: the
+// requireUndone requires that the new file of a replacement is no longer at its name, unchanged: the
 // old file is back, or a newer entry is there.
-func (u *undo) isBack(s *swapping) error {
+func (u *undo) requireUndone(s *swapping) error {
 	in, err := u.parentDir(s)
 	if err != nil {
 		return err
@@ -299,7 +299,7 @@ func (u *undo) isBack(s *swapping) error {
 	if err != nil || !s.fresh.is(st) {
 		return gone(err)
 	}
-	return u.lostUnlessEdited(s, in)
+	return u.missingUnlessEdited(s, in)
 }
 
 func (u *undo) noteTarget(path string, exists bool, err error) {

@@ -137,7 +137,7 @@ func (h *holder) checkCutOff() {
 }
 
 // TestRollbackRevokesViews: by bundle and by restore root; alone, in a chain, and
-// on a shelf. Who holds it gets errors, also for what was read before.
+// on a volume set. Who holds it gets errors, also for what was read before.
 func TestRollbackRevokesViews(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -147,7 +147,7 @@ func TestRollbackRevokesViews(t *testing.T) {
 	}{
 		{"bundle", func(run, _ string) []string { return []string{run} }, "d/b", ofBundle},
 		{"chain", func(run, _ string) []string { return []string{"--chain", run} }, "run-1/d/b", ofBundle},
-		{"shelf", func(run, _ string) []string { return []string{"--all", filepath.Dir(run)} }, "run-1/d/b", ofBundle},
+		{"volume set", func(run, _ string) []string { return []string{"--all", filepath.Dir(run)} }, "run-1/d/b", ofBundle},
 		{"root", func(run, root string) []string { return []string{"--restore-root", root, run} }, "d/b", ofRoot},
 		{"root by a link", func(run, root string) []string { return []string{"--restore-root", linkTo(t, root), run} }, "d/b", ofRoot},
 	} {
@@ -207,7 +207,7 @@ func TestNewViewSaysRolledBack(t *testing.T) {
 	if before.status().RolledBack {
 		t.Error("before")
 	}
-	shelf := startView(t, "--all", filepath.Dir(run.Dir))
+	all := startView(t, "--all", filepath.Dir(run.Dir))
 	state, err := statedir.Open(filepath.Join(stateHome(t), "spectrum"))
 	check(t, err)
 	defer state.Close()
@@ -217,12 +217,12 @@ func TestNewViewSaysRolledBack(t *testing.T) {
 			t.Errorf("%+v", v.status())
 		}
 	}
-	if shelf.status().RolledBack {
+	if all.status().RolledBack {
 		t.Error("the run has not been entered")
 	}
-	_, err = os.ReadFile(filepath.Join(shelf.dir, "run-1/a"))
+	_, err = os.ReadFile(filepath.Join(all.dir, "run-1/a"))
 	check(t, err)
-	if s := shelf.status(); !s.RolledBack || s.Runs["run-1"].(map[string]any)["rolled_back"] != true {
+	if s := all.status(); !s.RolledBack || s.Runs["run-1"].(map[string]any)["rolled_back"] != true {
 		t.Errorf("%+v", s)
 	}
 	check(t, os.Chmod(state.Path(), 0o755))

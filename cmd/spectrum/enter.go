@@ -63,8 +63,8 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	e.Known = func(real, id string, dir pathsafe.Stat) (string, error) {
 		return a.knowRoot(state, real, id, e.DryRun, statedir.EvidenceOf(id, dir, e.Snapshots))
 	}
-	e.Kin = func(name, real string, dir *pathsafe.Dir) []action.Kin {
-		return action.KinOf(knownRoots(state), name, real, dir)
+	e.Overlapping = func(name, real string, dir *pathsafe.Dir) []action.RootRef {
+		return action.OverlappingRoots(knownRoots(state), name, real, dir)
 	}
 	in, ended, err := action.Enter(ctx, root, e)
 	a.hasEnded(ended)

@@ -49,7 +49,7 @@ func (e *haltedError) inspect(state *statedir.Dir) {
 func countNames(found *staging.Inspection) *halftree {
 	t := &halftree{Inspection: found}
 	for _, n := range found.Names {
-		switch n.Stands {
+		switch n.State {
 		case staging.AsBefore:
 			t.before++
 		case staging.AsAfter:
@@ -124,10 +124,10 @@ func firstPaths(root, what string, paths []string) (lines []string) {
 }
 
 // named describes, for the first names in a state, where their old and new entries are.
-func (t *halftree) named(root, what string, stands staging.Stands) (lines []string) {
+func (t *halftree) named(root, what string, stands staging.NameState) (lines []string) {
 	more := 0
 	for _, n := range t.Names {
-		if n.Stands != stands {
+		if n.State != stands {
 			continue
 		}
 		if len(lines) == maxNamed {
@@ -139,10 +139,10 @@ func (t *halftree) named(root, what string, stands staging.Stands) (lines []stri
 		if n.Free && stands == staging.AsNeither {
 			others = append(others, "nothing is there")
 		}
-		if n.Goes {
+		if n.HasOld {
 			others = append(others, "what was there before: "+pathIn(root, n.Before))
 		}
-		if n.Comes && stands != staging.AsAfter {
+		if n.HasNew && stands != staging.AsAfter {
 			others = append(others, "what was to come: "+pathIn(root, n.After))
 		}
 		if len(others) > 0 {
@@ -175,7 +175,7 @@ func (t *halftree) fields(root string) any {
 	for _, n := range t.Names[:min(len(t.Names), maxFields)] {
 		names = append(names, map[string]any{
 			"after": pathField(root, n.After), "before": pathField(root, n.Before), "path": jsonText(n.Path),
-			"stands": standsText[n.Stands],
+			"stands": standsText[n.State],
 		})
 	}
 	replaced := []any{}
@@ -185,7 +185,7 @@ func (t *halftree) fields(root string) any {
 	return map[string]any{"as_after": t.after, "as_before": t.before, "as_neither": t.neither, "foreign": jsonTexts(t.Foreign), "in_the_way": jsonTexts(t.InTheWay), "names": names, "replaced": replaced}
 }
 
-var standsText = map[staging.Stands]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}
+var standsText = map[staging.NameState]string{staging.AsBefore: "before", staging.AsAfter: "after", staging.AsNeither: "neither"}
 
 func pathField(root, path string) any {
 	if path == "" {

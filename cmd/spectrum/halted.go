@@ -45,8 +45,8 @@ func (e *haltedError) Unwrap() error { return e.err }
 
 // haltedIn adds the records of the attempts that halt the root to an error, if that is the error.
 func haltedIn(state *statedir.Dir, root string, err error) error {
-	if kin, is := errors.AsType[*action.KinError](err); is {
-		root = kin.Kin.Path
+	if overlap, is := errors.AsType[*action.OverlapError](err); is {
+		root = overlap.Other.Path
 	}
 	if barred, is := errors.AsType[*action.BarredError](err); is {
 		mark, _ := state.BarOf(barred.Root)

@@ -10,12 +10,12 @@ import (
 func knownRoots(state *statedir.Dir) (all []action.Known) {
 	known, _ := state.KnownRoots()
 	for _, r := range known {
-		all = append(all, action.Known{Kin: action.Kin{Name: r.Known, Path: r.Path}, ID: r.ID})
+		all = append(all, action.Known{RootRef: action.RootRef{Name: r.Known, Path: r.Path}, ID: r.ID})
 	}
 	return all
 }
 
 // haltedRelated returns the halts of the restore roots that share directories with the one at a path.
-func haltedRelated(state *statedir.Dir, name, path string) []*action.KinError {
-	return action.HaltsOfKin(action.Kin{Name: name, Path: path}, knownRoots(state), state, state)
+func haltedRelated(state *statedir.Dir, name, path string) []*action.OverlapError {
+	return action.HaltsOfOverlapping(action.RootRef{Name: name, Path: path}, knownRoots(state), state, state)
 }

@@ -233,7 +233,7 @@ func actionText(c *audit.Action) string {
 // outcomeOf is how an action has ended, with the commits that it has undone, and brought back; and
 // those that it has undone in part, which are neither.
 func outcomeOf(c *audit.Action) (state string, undoes, brings, stands []string) {
-	state, stands = string(c.State), c.Stands()
+	state, stands = string(c.State), c.PartlyUndone()
 	if len(stands) > 0 {
 		state = "incomplete"
 	}

@@ -273,7 +273,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 // with damaged contents, of those without unreadable files, then the newest active commit, and the
 // newest snapshot at all.
 func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target, err error) error {
-	if !errors.Is(err, action.ErrNoWayBack) {
+	if !errors.Is(err, action.ErrNoEmergencyTarget) {
 		return err
 	}
 	details := map[string]any{"passed": passedFields(in, to.Passed)}

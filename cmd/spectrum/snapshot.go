@@ -323,7 +323,7 @@ func (s *snapshotCommand) editsIn(all []snapshot.Header) map[string]bool {
 func snapshotFields(h snapshot.Header) map[string]any {
 	return map[string]any{
 		"action": orNull(h.Action), "bytes": h.Bytes, "files": h.Files, "id": h.ID, "kind": string(h.Kind), "names": h.Names,
-		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Said[action.SavepointNow]),
+		"reason": orNull(jsonText(h.Reason)), "restore_root": jsonText(h.Root), "savepoint": orNull(h.Texts[action.SavepointNow]),
 		"time": h.Time.Format(time.RFC3339Nano), "unread": h.Unread, "whole": h.Whole,
 	}
 }

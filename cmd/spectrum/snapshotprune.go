@@ -153,7 +153,7 @@ func (s *snapshotCommand) notHalted(name string) error {
 		return err
 	}
 	defer log.Close()
-	return haltedIn(s.state, path, action.FindHalt(action.Kin{Name: name, Path: path}, knownRoots(s.state), s.state, s.state, log))
+	return haltedIn(s.state, path, action.FindHalt(action.RootRef{Name: name, Path: path}, knownRoots(s.state), s.state, s.state, log))
 }
 
 // pruned prints which snapshots were removed, and why the others stayed.

@@ -278,7 +278,7 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	st.knows(err)
 	for _, c := range all {
 		switch c.State {
-		case audit.Stands:
+		case audit.Unresolved:
 			st.halted = append(st.halted, c.ID)
 		case audit.Open:
 			st.unfinished = append(st.unfinished, c.ID)
@@ -294,8 +294,8 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	if mark, is := state.BarOf(st.name); is {
 		st.bar = &barMark{mark}
 	}
-	for _, kin := range haltedRelated(state, st.name, st.path) {
-		st.beside = append(st.beside, kin.Kin.Path)
+	for _, overlap := range haltedRelated(state, st.name, st.path) {
+		st.beside = append(st.beside, overlap.Other.Path)
 	}
 	switch {
 	case len(st.halted) > 0 || st.bar != nil:

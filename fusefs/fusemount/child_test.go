@@ -56,7 +56,7 @@ func childMain(text string) int {
 		"cycles":       childCycles,
 		"namespace":    childNamespace,
 		"unprivileged": childUnprivileged,
-		"shelf":        childShelf,
+		"volume set":   childVolumeSet,
 	}[o.Scenario]
 	if err := scenario(o); err != nil {
 		return childFailed(err)

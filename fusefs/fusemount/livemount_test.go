@@ -15,12 +15,12 @@ import (
 // read it, in any way. Each who opens sees one content, whole.
 func TestMountLive(t *testing.T) {
 	for name, o := range map[string]orders{"as it is": {}, "old kernel": {AskOpen: true}, "fusermount3": {Helper: true}} {
-		t.Run(name, func(t *testing.T) { liveUnderReaders(t, serveShelfAs(t, o)) })
+		t.Run(name, func(t *testing.T) { liveUnderReaders(t, serveVolumeSetAs(t, o)) })
 	}
-	t.Run("one processor", func(t *testing.T) { liveUnderReaders(t, serveShelfAs(t, orders{}, "GOMAXPROCS=1")) })
+	t.Run("one processor", func(t *testing.T) { liveUnderReaders(t, serveVolumeSetAs(t, orders{}, "GOMAXPROCS=1")) })
 }
 
-func liveUnderReaders(t *testing.T, s *shelfView) {
+func liveUnderReaders(t *testing.T, s *volumeSetView) {
 	var group sync.WaitGroup
 	for i := range 12 {
 		path := s.at([]string{"now", ".spectrum/live"}[i%2])
@@ -87,7 +87,7 @@ func readLive(path string, way int) error {
 
 // forgets waits until the server holds no snapshot, having the kernel drop what
 // it caches, now and then: all of this machine suffers from it.
-func (s *shelfView) forgets() {
+func (s *volumeSetView) forgets() {
 	s.t.Helper()
 	asked := 0
 	eventually(s.t, "all snapshots are forgotten", func() bool {
@@ -110,7 +110,7 @@ func (s *shelfView) forgets() {
 // TestMountLiveMovesOn: who opens after a change sees the change, who has it
 // open does not, and what stat said before open does not matter.
 func TestMountLiveMovesOn(t *testing.T) {
-	s := serveShelf(t)
+	s := serveVolumeSet(t)
 	held, err := os.Open(s.at("now"))
 	if err != nil {
 		t.Fatal(err)

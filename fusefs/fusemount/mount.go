@@ -37,9 +37,9 @@ type Options struct {
 	// the way since is not followed.
 	NoLinks bool
 
-	Shelf   fusefs.Shelf  // adds directories to the root of the tree; nil: none
-	Unsized bool          // trees of the shelf may have files without a size, see [fusefs.Unsized]
-	Stats   *fusefs.Stats // counts reads; may be nil
+	VolumeSet fusefs.VolumeSet // adds directories to the root of the tree; nil: none
+	Unsized   bool             // trees of the volume set may have files without a size, see [fusefs.Unsized]
+	Stats     *fusefs.Stats    // counts reads; may be nil
 
 	// Log receives findings (Error), holders that keep a view busy (Warn), and messages of the
 	// FUSE library (Debug). nil discards them.
@@ -73,7 +73,7 @@ func mountWith(sys system, tree *fusefs.Tree, mountpoint string, opts Options) (
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	server, err := fusefs.New(tree, fusefs.Options{
-		Shelf: opts.Shelf, Unsized: opts.Unsized, Stats: opts.Stats, Log: opts.Log, OnTamper: opts.OnTamper, AnswerOpen: sys.answerOpen,
+		VolumeSet: opts.VolumeSet, Unsized: opts.Unsized, Stats: opts.Stats, Log: opts.Log, OnTamper: opts.OnTamper, AnswerOpen: sys.answerOpen,
 	})
 	if err != nil {
 		return nil, err

@@ -32,8 +32,7 @@ func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, erro
 	return (&sysHook{}).probe(ctx, dir, name)
 }
 
-// A seam is the way of the probes to the system, so that a test can have each of
-// them fail.
+// A sysHook wraps the system calls of the probes, so that a test can make each of them fail.
 type sysHook struct {
 	hook func(op string, f func() error) error
 }

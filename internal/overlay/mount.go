@@ -26,16 +26,19 @@ func (j *job) mount() (step, text string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return stepPrivate, "", err
 	}
-	layers := map[string]int{}
-	for key, path := range map[string]string{"lowerdir": j.Command.Lower, "upperdir": j.Command.Upper, "workdir": j.Command.Work} {
-		fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	layers := []struct {
+		key, path string
+		fd        int
+	}{{key: "lowerdir", path: j.Command.Lower}, {key: "upperdir", path: j.Command.Upper}, {key: "workdir", path: j.Command.Work}}
+	for i := range layers {
+		fd, err := unix.Open(layers[i].path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return stepOpen, "", err
 		}
 		defer closeFD(fd)
-		layers[key] = fd
+		layers[i].fd = fd
 	}
-	lower := layers["lowerdir"]
+	lower := layers[0].fd
 	var st unix.Stat_t
 	if err := unix.Fstat(lower, &st); err != nil || st.Dev != j.Command.Device || st.Ino != j.Command.Inode {
 		return stepOpen, "the directory was moved or replaced", errors.Join(err, unix.ESTALE)
@@ -45,8 +48,8 @@ func (j *job) mount() (step, text string, err error) {
 		return stepOverlay, "", err
 	}
 	defer closeFD(fsfd)
-	for _, key := range []string{"lowerdir", "upperdir", "workdir"} {
-		if err := unix.FsconfigSetString(fsfd, key, fmt.Sprintf("/proc/self/fd/%d", layers[key])); err != nil {
+	for _, l := range layers {
+		if err := unix.FsconfigSetString(fsfd, l.key, fmt.Sprintf("/proc/self/fd/%d", l.fd)); err != nil {
 			return stepLayers, kernelMessage(fsfd), err
 		}
 	}

@@ -228,8 +228,8 @@ func isDigest(s string) bool {
 	return hexdigits.Are(s, 64)
 }
 
-// Derived makes a fresh directory for the bundles that are derived from what one
-// preview shows (decision D13), and returns its absolute path.
+// Derived makes a fresh directory for the bundles that are derived from the candidate of one
+// preview when only a part of it is approved, and returns its absolute path.
 func (d *Dir) Derived(id string) (string, error) {
 	dir, err := d.open(derived)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the name of every file of our own that stands beneath a restore root for a
-// while. No output may take such a name (decision D10).
+// Prefix begins the name of every temporary file of our own beneath a restore root. An output with
+// such a name is rejected, since it could not be told from them.
 const Prefix = ".spectrum06_"
 
 // Forever is the patience of a caller whose context bounds it.

@@ -86,7 +86,7 @@ func TestRollbackIsLogged(t *testing.T) {
 	said := map[string]string{
 		action.SavepointNow: in.Savepoint(), "affected": in.Commit(), "brings": "", "target": "", "rollback": "session", "reason": "because",
 	}
-	if diff := cmp.Diff(said, done.Snapshot.Header().Said); diff != "" {
+	if diff := cmp.Diff(said, done.Snapshot.Header().Texts); diff != "" {
 		t.Error(diff)
 	}
 	b.f.check(b.scene, 0)

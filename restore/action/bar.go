@@ -40,7 +40,7 @@ func (e *BarredError) Error() string {
 // Unwrap returns why it is not known.
 func (e *BarredError) Unwrap() error { return e.Err }
 
-// barred returns a [*BarredError] if the root is halted for commits, and a [*KinError] if
+// barred returns a [*BarredError] if the root is halted for commits, and a [*OverlapError] if
 // another halted root shares directories with it.
 func (r *Root) barred() error {
 	if r.entry.Bars == nil || !r.entry.Previewed {
@@ -49,7 +49,7 @@ func (r *Root) barred() error {
 	if is, err := r.entry.Bars.Barred(r.history.root); is {
 		return &BarredError{r.history.root, err}
 	}
-	return r.kinHalted()
+	return r.checkOverlapping()
 }
 
 // isBarred reports whether a rollback that could not be carried out halts the root.

@@ -58,7 +58,7 @@ func TestIsBarring(t *testing.T) {
 		"a damaged snapshot":  &snapshot.DamageError{Err: fs.ErrNotExist},
 		"a damaged savepoint": &action.UnreadError{Err: &savepoint.DamageError{Err: fs.ErrNotExist}},
 		"no snapshot":         action.ErrNoSnapshot,
-		"no rollback":         action.ErrNoWayBack,
+		"no rollback":         action.ErrNoEmergencyTarget,
 		"no rest":             snapshot.ErrUnsettled,
 		"it failed":           &staging.Error{Attempt: "x", Err: unix.EIO},
 		"it is unfinished":    &action.UnfinishedError{Of: &staging.HaltError{Err: &staging.Error{Rollback: undone}}},

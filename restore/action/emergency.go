@@ -12,12 +12,12 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// ErrNoWayBack reports that a root has no snapshot for an emergency rollback.
-var ErrNoWayBack = errors.New("no whole snapshot of it, taken by a user or a timer, verifies")
+// ErrNoEmergencyTarget reports that a root has no snapshot for an emergency rollback.
+var ErrNoEmergencyTarget = errors.New("no whole snapshot of it, taken by a user or a timer, verifies")
 
-// ErrNeverTaken is an ErrNoWayBack: no such snapshot was ever taken, but for those
-// that lack what could not be read.
-var ErrNeverTaken = fmt.Errorf("%w", ErrNoWayBack)
+// ErrNeverTaken is an [ErrNoEmergencyTarget]: no such snapshot was ever taken, except for those
+// that lack unreadable entries.
+var ErrNeverTaken = fmt.Errorf("%w", ErrNoEmergencyTarget)
 
 // ReleasedForEmergency is the statement in the audit log for attempts that an [EmergencyRelease] releases.
 const ReleasedForEmergency = "rollback --emergency"
@@ -62,7 +62,7 @@ func (e *EmergencyRelease) Entry(bars Bars, entry Entry) (Entry, error) {
 // Emergency returns the target of an emergency rollback of an entered root: the newest
 // snapshot of the whole root that a person or a timer has taken, and that verifies, see
 // [snapshot.Store.Target]. A snapshot taken before an action is never the target, so a second
-// emergency rollback goes back to the same one. With ErrNoWayBack it returns the snapshots
+// emergency rollback goes back to the same one. With ErrNoEmergencyTarget it returns the snapshots
 // that were skipped. Newer snapshots that are gone, though they were not pruned, count as skipped.
 func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, error) {
 	to, err := in.Snapshots().Target(ctx, in.Path(), host)
@@ -71,7 +71,7 @@ func Emergency(ctx context.Context, in *Root, host string) (snapshot.Target, err
 	case err == nil && to.Snapshot == nil && !slices.ContainsFunc(to.Passed, isDamaged):
 		err = fmt.Errorf("%q: %w", in.Path(), ErrNeverTaken)
 	case err == nil && to.Snapshot == nil:
-		err = fmt.Errorf("%q: %w", in.Path(), ErrNoWayBack)
+		err = fmt.Errorf("%q: %w", in.Path(), ErrNoEmergencyTarget)
 	}
 	to.Passed = slices.Concat(in.goneSince(to.Snapshot), to.Passed)
 	return to, err

@@ -341,7 +341,7 @@ func (h *history) trueEnd(id string, all *savepoint.Survey) (event audit.Event, 
 		}
 	}
 	before, err := h.snapshotBefore(id)
-	if affected := strings.Fields(before.Said[saidAffected]); err == nil && (AllRetired(all, affected) || hasBrought(all, before)) {
+	if affected := strings.Fields(before.Texts[saidAffected]); err == nil && (AllRetired(all, affected) || hasBrought(all, before)) {
 		return rolledBack(id, before), true
 	}
 	return audit.Event{Kind: audit.RolledBack, Action: id, Rollback: h.typeOf(id)}, false
@@ -351,7 +351,7 @@ func (h *history) trueEnd(id string, all *savepoint.Survey) (event audit.Event, 
 // attempt itself if it is a rollback, which is not done then, and an emergency one of a commit.
 func (h *history) typeOf(attempt string) audit.Rollback {
 	before, err := h.snapshotBefore(attempt)
-	if is := audit.Rollback(before.Said[saidType]); err == nil && is != "" {
+	if is := audit.Rollback(before.Texts[saidType]); err == nil && is != "" {
 		return is
 	}
 	return audit.Emergency
@@ -361,7 +361,7 @@ func (h *history) typeOf(attempt string) audit.Rollback {
 // was to bring back, which it does after COMMITTED.
 func hasBrought(all *savepoint.Survey, before snapshot.Header) bool {
 	brings := Brings(before)
-	if len(brings) == 0 || before.Said[saidStays] != "" {
+	if len(brings) == 0 || before.Texts[saidStays] != "" {
 		return false
 	}
 	return !slices.ContainsFunc(brings, func(id string) bool {

@@ -57,7 +57,7 @@ func (k *simulatedKill) install(in *action.Root, log *os.File) {
 	k.log = log
 	hook := k.call
 	setHook(reflect.ValueOf(in).Elem().FieldByName("lock").Elem().FieldByName("s"), hook)
-	setHook(reflect.ValueOf(in.Snapshots()).Elem().FieldByName("seam"), hook)
+	setHook(reflect.ValueOf(in.Snapshots()).Elem().FieldByName("sysHook"), hook)
 }
 
 // setHook sets the hook of a package, to which a pointer leads.

@@ -68,7 +68,7 @@ func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry 
 		}
 		b.Stays = true
 	} else {
-		way, err := in.Savepoints().SwitchTo(in.Path(), t.Header().Said[SavepointNow])
+		way, err := in.Savepoints().SwitchTo(in.Path(), t.Header().Texts[SavepointNow])
 		if err != nil {
 			return nil, err
 		}

@@ -268,7 +268,7 @@ func TestEmergency(t *testing.T) {
 		in := w.enter()
 		defer in.leave()
 		to, err := action.Emergency(context.Background(), in.Root, "")
-		if len(to.Passed) != passed || (want == nil) != errors.Is(err, action.ErrNoWayBack) || want != nil && (err != nil || to.Snapshot.ID() != want.ID()) {
+		if len(to.Passed) != passed || (want == nil) != errors.Is(err, action.ErrNoEmergencyTarget) || want != nil && (err != nil || to.Snapshot.ID() != want.ID()) {
 			t.Errorf("%+v, %v, want %v and %d damaged", to, err, want, passed)
 		}
 	}

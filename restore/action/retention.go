@@ -96,7 +96,7 @@ func broughtBack(all []snapshot.Header, savepoints []savepoint.Savepoint) map[st
 		parents[sp.ID()] = sp.Parent()
 	}
 	for _, h := range all {
-		for id := h.Said[SavepointNow]; id != "" && !found[id]; id = parents[id] {
+		for id := h.Texts[SavepointNow]; id != "" && !found[id]; id = parents[id] {
 			found[id] = true
 		}
 	}

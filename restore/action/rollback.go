@@ -276,15 +276,15 @@ const (
 
 // IsBeforeRollback reports whether a snapshot was taken before a rollback or the restore of a snapshot.
 func IsBeforeRollback(h snapshot.Header) bool {
-	return h.Kind == snapshot.PreAction && h.Said[saidType] != ""
+	return h.Kind == snapshot.PreAction && h.Texts[saidType] != ""
 }
 
 // TargetOf returns the id of the snapshot to which the action after a snapshot goes back; ""
 // for none.
-func TargetOf(h snapshot.Header) string { return h.Said[saidTarget] }
+func TargetOf(h snapshot.Header) string { return h.Texts[saidTarget] }
 
 // Brings are the ids of the commits that the action after a snapshot brings back.
-func Brings(h snapshot.Header) []string { return strings.Fields(h.Said[saidBrings]) }
+func Brings(h snapshot.Header) []string { return strings.Fields(h.Texts[saidBrings]) }
 
 // SavepointNow is the member of a snapshot with the active savepoint.
 const SavepointNow = "savepoint"
@@ -336,8 +336,8 @@ func (r *Root) refused(kind audit.Rollback, affected []string, whole bool, why e
 // endBack records the end of a rollback, also of one that was found complete; its details are
 // in the snapshot taken before it.
 func (h *history) endBack(attempt string, before snapshot.Header) error {
-	affected := strings.Fields(before.Said[saidAffected])
-	if before.Said[saidStays] == "" {
+	affected := strings.Fields(before.Texts[saidAffected])
+	if before.Texts[saidStays] == "" {
 		if err := h.savepoints.activate(h.root, affected, Brings(before)); err != nil {
 			return err
 		}
@@ -350,7 +350,7 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 	if err := h.once(event); err != nil {
 		return err
 	}
-	if before.Said[saidStays] == "" {
+	if before.Texts[saidStays] == "" {
 		h.unbar()
 	}
 	return nil
@@ -359,8 +359,8 @@ func (h *history) endBack(attempt string, before snapshot.Header) error {
 // rolledBack is the end of a rollback, as the snapshot before it describes it.
 func rolledBack(attempt string, before snapshot.Header) audit.Event {
 	return audit.Event{
-		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Said[saidType]), Snapshot: before.ID,
-		Reason: before.Said[saidReason], Actions: strings.Fields(before.Said[saidAffected]), Brings: Brings(before),
+		Kind: audit.RolledBack, Action: attempt, Rollback: audit.Rollback(before.Texts[saidType]), Snapshot: before.ID,
+		Reason: before.Texts[saidReason], Actions: strings.Fields(before.Texts[saidAffected]), Brings: Brings(before),
 	}
 }
 
@@ -408,7 +408,7 @@ func (h *history) snap(ctx context.Context, attempt string, scope []pathsafe.Pat
 	}
 	h.snapped = true
 	req := snapshot.Request{
-		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Said: said(active),
+		Root: h.root, Dir: h.dir, Kind: snapshot.PreAction, Action: attempt, Scope: scope, Texts: said(active),
 		Log: log, Key: h.savepoints.key, Follows: h.logSnapshot,
 	}
 	if b != nil {

@@ -73,9 +73,9 @@ type Entry struct {
 	// Known, unless nil, returns the path under which the records of the root at a real path
 	// are kept; id is its identity, see [pathsafe.Dir.Identity]. Nil is the real path.
 	Known func(real, id string, dir pathsafe.Stat) (string, error)
-	// Kin, unless nil, returns the other restore roots that share directories with the one that is
-	// known by a name and open at a real path. With Previewed a halt of any of them is a [*KinError].
-	Kin func(name, real string, dir *pathsafe.Dir) []Kin
+	// Overlapping, unless nil, returns the other restore roots that share directories with the one that is
+	// known by a name and open at a real path. With Previewed a halt of any of them is a [*OverlapError].
+	Overlapping func(name, real string, dir *pathsafe.Dir) []RootRef
 	// Previewed: a preview names such users as conflicts, so the root is entered; but
 	// nothing is ended there that an attempt has left.
 	Previewed bool
@@ -406,7 +406,7 @@ func (r *Root) Snapshot(ctx context.Context, kind snapshot.Kind, reason string) 
 	}
 	r.history.snapped = true
 	taken, err := r.entry.Snapshots.Take(ctx, snapshot.Request{
-		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Said: map[string]string{SavepointNow: active},
+		Root: r.history.root, Dir: r.dir, Kind: kind, Reason: reason, Texts: map[string]string{SavepointNow: active},
 		Log: log, Key: r.history.savepoints.key,
 		Still:   func() error { return cmp.Or(r.lock.Overtaken(), r.history.isSame()) },
 		Follows: r.history.logSnapshot,

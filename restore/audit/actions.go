@@ -16,8 +16,8 @@ const (
 	Done State = "done"
 	// Failed means that nothing of it is left in the root.
 	Failed State = "failed"
-	// Stands means that it could be neither undone nor completed, and halts its root.
-	Stands State = "halted"
+	// Unresolved means that it could be neither undone nor completed, and halts its root.
+	Unresolved State = "halted"
 	// LeftAsIs means that a person has released the root from it, and it stays as it was then.
 	LeftAsIs State = "released"
 	// Refused means that a rollback could not begin.
@@ -46,9 +46,9 @@ type Action struct {
 // IsCommit reports whether it is one.
 func (a *Action) IsCommit() bool { return a.Rollback == "" }
 
-// Stands are the commits that a rollback was to undo and has undone in part only: they are undone
+// PartlyUndone are the commits that a rollback was to undo and has undone in part only: they are undone
 // and brought back by it.
-func (a *Action) Stands() (ids []string) {
+func (a *Action) PartlyUndone() (ids []string) {
 	for _, id := range a.Undoes {
 		if a.State == Done && slices.Contains(a.Brings, id) {
 			ids = append(ids, id)
@@ -83,7 +83,7 @@ func (h *History) See(e *Entry) {
 		h.rolledBack(e)
 	case Halted:
 		a := h.of(e)
-		a.State, a.Reason = Stands, e.Reason
+		a.State, a.Reason = Unresolved, e.Reason
 	case Released:
 		a := h.of(e)
 		if isBack := a.Rollback != ""; a.State != Refused && (a.State != Failed || !isBack) { // else it ends the halt of a rollback that was not carried out

@@ -47,7 +47,7 @@ func TestHistory(t *testing.T) {
 		{ID: "again", State: audit.Done, Began: at(9), Ended: at(10), Rollback: audit.Session, Snapshot: "s3", Brings: []string{"done"}, Reason: "back"},
 		{ID: "refused", State: audit.Refused, Began: at(11), Ended: at(11), Rollback: audit.Emergency, Reason: "no snapshot"},
 		{ID: "killed", State: audit.Failed, Began: at(12), Ended: at(13), Rollback: audit.Emergency, Snapshot: "s4", Undoes: []string{"done"}, Reason: "it was found unfinished"},
-		{ID: "lost beginning", Root: "/q", State: audit.Stands, Reason: "foreign file"},
+		{ID: "lost beginning", Root: "/q", State: audit.Unresolved, Reason: "foreign file"},
 		{ID: "let go", State: audit.LeftAsIs, Began: at(15), Ended: at(17), Reason: "left: a"},
 		{ID: "open", State: audit.Open, Began: at(18)},
 	}

@@ -42,8 +42,8 @@ func (s *testStore) wantDamage(root, runDir string) {
 }
 
 // partlySigned are the artifacts that the signature does not cover whole: of
-// OUTPUT_HASHES.json only the hashes, nothing of PROOF.json, whose own hash need
-// not be there (decision D16), and not the signature's own date.
+// OUTPUT_HASHES.json only the hashes, nothing of PROOF.json, whose own hash is
+// optional, and not the signature's own date.
 var partlySigned = []string{bundle.OutputHashes, bundle.Proof, bundle.Signature}
 
 var signedFiles = []string{bundle.TaskSpec, bundle.Status, bundle.OutputHashes, bundle.Identity, bundle.SignedPayload}

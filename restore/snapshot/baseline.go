@@ -52,12 +52,12 @@ func makeBaseline(snap *Snapshot) *baseline {
 	return b
 }
 
-// A twin is a file now, and what the baseline knows of it.
-type twin struct{ now, then *Entry }
+// versions has a file as it is now, and as the baseline knows it.
+type versions struct{ now, then *Entry }
 
 // unchanged finds those files among entries, which are in the order of their
 // paths, that are yet to be read and are still the very same.
-func (b *baseline) unchanged(entries []Entry) (same []twin) {
+func (b *baseline) unchanged(entries []Entry) (same []versions) {
 	if b == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (b *baseline) unchanged(entries []Entry) (same []twin) {
 			break
 		}
 		if then := &old[0]; e.unread && then.Path == e.Path && then.same(e) && !b.racy(then) {
-			same = append(same, twin{e, then})
+			same = append(same, versions{e, then})
 		}
 	}
 	return same

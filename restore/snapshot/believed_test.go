@@ -8,7 +8,7 @@ import (
 )
 
 // spoil changes a byte of the object of a file, and nothing that a look at it would show.
-func (l *lab) spoil(snap *Snapshot, name string) {
+func (l *fixture) spoil(snap *Snapshot, name string) {
 	l.t.Helper()
 	e, err := snap.At(parse(l.t, name))
 	must(l.t, err)
@@ -31,18 +31,18 @@ func TestNotBelievedByName(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind   Kind
 		scope  []string
-		before func(t *testing.T, l *lab)
+		before func(t *testing.T, l *fixture)
 	}{
 		"before an action, unchanged":   {PreAction, []string{"small", "large"}, nil},
 		"before an action on the whole": {PreAction, nil, nil},
-		"asked for, touched": {Manual, nil, func(t *testing.T, l *lab) {
+		"asked for, touched": {Manual, nil, func(t *testing.T, l *fixture) {
 			for _, name := range []string{"small", "large"} {
 				must(t, os.Chmod(l.path(name), 0o600))
 			}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
+			l := newFixture(t)
 			content := map[string][]byte{"small": []byte("the only good copy"), "large": bytes.Repeat([]byte("good"), chunk)}
 			for name, c := range content {
 				writeFile(t, l.path(name), string(c))

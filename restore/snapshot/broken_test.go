@@ -11,8 +11,8 @@ import (
 )
 
 // bad has the disk fail a call at a name.
-func (l *lab) bad(op, name string, errno unix.Errno) {
-	l.store.seam.Call = func(o, path string, f func() error) error {
+func (l *fixture) bad(op, name string, errno unix.Errno) {
+	l.store.sysHook.Call = func(o, path string, f func() error) error {
 		if o == op && (path == name || strings.HasSuffix(path, "/"+name)) {
 			return errno
 		}
@@ -39,7 +39,7 @@ func TestBroken(t *testing.T) {
 		{"read link", "link", "d/link", 100, unix.EIO},
 	} {
 		t.Run(c.op, func(t *testing.T) {
-			l := newLab(t)
+			l := newFixture(t)
 			mkdir(t, l.path("d"))
 			writeFile(t, l.path("d/f"), strings.Repeat("x", c.size))
 			writeFile(t, l.path("e"), "content")
@@ -60,7 +60,7 @@ func TestBroken(t *testing.T) {
 					t.Errorf("before a rollback: %+v, %v", e, err)
 				}
 			}
-			l.store.seam.Call = nil
+			l.store.sysHook.Call = nil
 			read, err := l.store.Find(taken.ID())
 			must(t, err)
 			for _, s := range []*Snapshot{taken, read} {
@@ -87,9 +87,9 @@ func TestBroken(t *testing.T) {
 // TestBrokenStore: an error of the disk of the store is none of a file.
 func TestBrokenStore(t *testing.T) {
 	for _, size := range []int{100, 3*chunk + 5} {
-		l := newLab(t)
+		l := newFixture(t)
 		writeFile(t, l.path("f"), strings.Repeat("x", size))
-		l.store.seam.Call = func(op, _ string, f func() error) error {
+		l.store.sysHook.Call = func(op, _ string, f func() error) error {
 			if op == "write" {
 				return unix.EIO
 			}

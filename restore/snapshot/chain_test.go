@@ -28,7 +28,7 @@ func renamed(t tb, path string, content []byte) {
 // key has signed can be restored, but one of this host is preferred.
 func TestForged(t *testing.T) {
 	ctx := context.Background()
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("f"), "first")
 	first := l.take()
 	host := first.Header().Signer
@@ -69,7 +69,7 @@ func TestForged(t *testing.T) {
 
 // TestAnyKey: without the host's key there is no snapshot, but before a rollback.
 func TestAnyKey(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	req := l.request()
 	req.Key = func() (bundle.Key, error) { return bundle.Key{}, errFault }
 	if _, err := l.store.Take(context.Background(), req); !errors.Is(err, errFault) {
@@ -88,7 +88,7 @@ func TestAnyKey(t *testing.T) {
 
 // TestOldVersion: a manifest of version 1 is rejected by the name of what it is.
 func TestOldVersion(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	must(t, os.Mkdir(l.storePath(rootsName, keyOf(l.root)), 0o700))
 	name := "20260101T000000.000000000Z-" + strings.Repeat("ab", 32)
 	writeFile(t, l.storePath(rootsName, keyOf(l.root), name), `{"action":""}`)

@@ -25,15 +25,16 @@ const (
 
 // The bounds of what a caller may have a snapshot keep, in bytes.
 const (
-	maxText = 4 << 10
-	maxSaid = 16
+	maxText  = 4 << 10
+	maxTexts = 16
 	// Some of them are lists of the IDs of commits.
-	maxSaidText = 512 << 10
+	maxTextsTotal = 512 << 10
 )
 
 func (h *Header) check() error {
 	short, long := []string{h.Action, h.Log, h.Reason}, 0
-	for name, text := range h.Said {
+	for _, name := range slices.Sorted(maps.Keys(h.Texts)) {
+		text := h.Texts[name]
 		short, long = append(short, name), long+len(text)
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("text %.100q: not UTF-8", text)
@@ -44,12 +45,12 @@ func (h *Header) check() error {
 			return fmt.Errorf("text %.100q: longer than %d bytes, or not UTF-8", text, maxText)
 		}
 	}
-	if long > maxSaidText {
-		return fmt.Errorf("its texts have %d bytes, more than %d", long, maxSaidText)
+	if long > maxTextsTotal {
+		return fmt.Errorf("its texts have %d bytes, more than %d", long, maxTextsTotal)
 	}
 	switch {
-	case len(h.Said) > maxSaid:
-		return fmt.Errorf("%d texts, more than %d", len(h.Said), maxSaid)
+	case len(h.Texts) > maxTexts:
+		return fmt.Errorf("%d texts, more than %d", len(h.Texts), maxTexts)
 	case !slices.Contains(kinds, h.Kind):
 		return fmt.Errorf("unknown kind %.100q", h.Kind)
 	case !filepath.IsAbs(h.Root) || filepath.Clean(h.Root) != h.Root || len(h.Root) > pathsafe.MaxPath:
@@ -69,8 +70,8 @@ func (o *object) header(h *Header) {
 	o.text("reason", h.Reason)
 	o.text("root", h.Root)
 	var said [][2]string
-	for _, name := range slices.Sorted(maps.Keys(h.Said)) {
-		said = append(said, [2]string{name, h.Said[name]})
+	for _, name := range slices.Sorted(maps.Keys(h.Texts)) {
+		said = append(said, [2]string{name, h.Texts[name]})
 	}
 	o.pairs("said", said)
 	o.number("sequence", h.Sequence)
@@ -100,7 +101,7 @@ func parseHeader(line string) (Header, error) {
 	r.requires("previous", func() { h.Previous = r.text() })
 	r.requires("reason", func() { h.Reason = r.text() })
 	r.requires("root", func() { h.Root = r.text() })
-	r.requires("said", func() { h.Said = saidOf(r.pairs()) })
+	r.requires("said", func() { h.Texts = saidOf(r.pairs()) })
 	r.requires("sequence", func() { h.Sequence = r.number() })
 	r.requires("snapshot", func() { h.Version = int(r.number()) })
 	r.bad = r.bad || h.Version < oldestToRead || h.Version > version

@@ -10,7 +10,7 @@ import (
 // Takes and prunes of several stores on one directory do not hurt each other:
 // two stores in one process are as strange to each other as two processes.
 func TestConcurrent(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	var group sync.WaitGroup
 	for i := range 3 {

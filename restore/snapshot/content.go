@@ -69,7 +69,7 @@ func (t *take) contents(ctx context.Context, entries []Entry) error {
 	if t.looks {
 		work = "reading"
 	}
-	t.seam.watch.begin(work, only(entries, unread))
+	t.sysHook.watch.begin(work, only(entries, unread))
 	parts := batches(entries, unread)
 	var mu sync.Mutex
 	var readers []*reader
@@ -132,8 +132,8 @@ func (t *take) holesOf(at *descent, path string) (holes, size int64, err error) 
 	if err != nil {
 		return 0, 0, nil //nolint:nilerr // see above
 	}
-	_, holes, err = t.seam.holes(f, st.Size)
-	return holes, st.Size, errors.Join(err, t.seam.CloseFile(f))
+	_, holes, err = t.sysHook.holes(f, st.Size)
+	return holes, st.Size, errors.Join(err, t.sysHook.CloseFile(f))
 }
 
 // ErrHoles is an [ErrRefused]: more than [bundle.MaxHoles] bytes of the files to be kept are
@@ -226,7 +226,7 @@ func (r *reader) once(ctx context.Context, e *Entry, with care) error {
 	if err := r.read(ctx, f, &now); err != nil {
 		return err
 	}
-	st, err = r.seam.Identify(f)
+	st, err = r.sysHook.Identify(f)
 	if err != nil {
 		return ofSource(err)
 	}
@@ -309,12 +309,12 @@ func asMounted(err error) error {
 }
 
 func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
-	if e.xattrs, err = readXattrs(r.seam, e.Path, pathsafe.FileNode(f)); err != nil {
+	if e.xattrs, err = readXattrs(r.sysHook, e.Path, pathsafe.FileNode(f)); err != nil {
 		return ofSource(err)
 	}
 	if e.Size >= holeSize {
 		var holes int64
-		if e.Sparse, holes, err = r.seam.holes(f, e.Size); err != nil {
+		if e.Sparse, holes, err = r.sysHook.holes(f, e.Size); err != nil {
 			return ofSource(err)
 		}
 		if holes > bundle.MaxHoles { // it has grown since the survey
@@ -324,7 +324,7 @@ func (r *reader) read(ctx context.Context, f *os.File, e *Entry) (err error) {
 	if e.Size > int64(len(r.buf)) {
 		return r.large(ctx, f, e)
 	}
-	n, err := r.seam.read(f, r.buf[:e.Size])
+	n, err := r.sysHook.read(f, r.buf[:e.Size])
 	if err != nil {
 		return ofSource(err)
 	}
@@ -366,12 +366,12 @@ func (r *reader) small(name string, e *Entry) error {
 	if err != nil {
 		return err
 	}
-	w := filler{s: r.seam, f: f, sparse: e.Sparse}
+	w := filler{s: r.sysHook, f: f, sparse: e.Sparse}
 	err = w.write(r.buf[:e.Size])
 	if err == nil {
 		err = w.end()
 	}
-	return errors.Join(err, r.seam.CloseFile(f))
+	return errors.Join(err, r.sysHook.CloseFile(f))
 }
 
 // large copies and hashes in one go.
@@ -384,7 +384,7 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 		if err != nil || there {
 			return err
 		}
-		if err := r.seam.rewind(f); err != nil {
+		if err := r.sysHook.rewind(f); err != nil {
 			return err
 		}
 	}
@@ -397,7 +397,7 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 		return ofStore(err)
 	}
 	err = r.copy(ctx, dst, f, e)
-	if err := errors.Join(err, r.seam.CloseFile(dst)); err != nil {
+	if err := errors.Join(err, r.sysHook.CloseFile(dst)); err != nil {
 		return errors.Join(err, r.own.Unlink(temp))
 	}
 	brought := false
@@ -413,7 +413,7 @@ func (r *reader) large(ctx context.Context, f *os.File, e *Entry) error {
 
 func (r *reader) copy(ctx context.Context, dst, src *os.File, e *Entry) error {
 	sum := sha256.New()
-	c := copier{s: r.seam, buf: r.buf, noClone: &r.noClone, only: r.only}
+	c := copier{s: r.sysHook, buf: r.buf, noClone: &r.noClone, only: r.only}
 	n, err := c.copy(ctx, dst, src, sum, e)
 	if err == nil && n != e.Size {
 		err = errUnsettled

@@ -13,7 +13,7 @@ import (
 
 // A copier copies files, and hashes what it has written.
 type copier struct {
-	s       *seam
+	s       *sysHook
 	buf     []byte
 	noClone *atomic.Bool // this file system does not share blocks
 	only    bool         // src may have become longer since, and what came is left out
@@ -66,7 +66,7 @@ func (c *copier) clone(dst, src *os.File, size int64) bool {
 // A filler writes a file from its beginning. In a sparse one zeros become
 // holes. One without a file does nothing.
 type filler struct {
-	s      *seam
+	s      *sysHook
 	f      *os.File
 	sparse bool
 	size   int64

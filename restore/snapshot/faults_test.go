@@ -18,7 +18,7 @@ import (
 
 var errFault = errors.New("fault of the test")
 
-// A fault makes calls through the seam fail. It leaves out the syncs: what they
+// A fault makes calls through the hook fail. It leaves out the syncs: what they
 // are for, TestOrder sees.
 type fault struct {
 	mu    sync.Mutex
@@ -70,12 +70,12 @@ func eachFault(t *testing.T, try func(t *testing.T, f *fault)) {
 // store: an object that could not be written is not kept.
 func TestStaleStore(t *testing.T) {
 	for _, size := range []int{100, chunk + 100} {
-		l := newLab(t)
+		l := newFixture(t)
 		for n := 1; ; n++ {
 			writeFile(t, l.path("file"), strings.Repeat(fmt.Sprint(n), size))
 			var mu sync.Mutex
 			calls := 0
-			l.store.seam.Call = func(op, path string, call func() error) error {
+			l.store.sysHook.Call = func(op, path string, call func() error) error {
 				if strings.HasPrefix(op, "sync") {
 					return nil
 				}
@@ -108,7 +108,7 @@ func TestStaleStore(t *testing.T) {
 // Wherever Take fails or is killed, every snapshot that is listed is whole, and
 // the next one works.
 func TestFaultsOfTake(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	l.reopen()
 	round := 0
@@ -117,7 +117,7 @@ func TestFaultsOfTake(t *testing.T) {
 		writeFile(t, l.path("file"), fmt.Sprint("round ", round%5))
 		before, err := l.store.List("")
 		must(t, err)
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		snap, err := l.store.Take(context.Background(), l.request())
 		l.reopen()
 		all := l.sound()
@@ -146,7 +146,7 @@ func TestFaultsOfPrune(t *testing.T) {
 	round := 0
 	eachFault(t, func(t *testing.T, f *fault) {
 		round++
-		l := makeLab(t, mkdir(t, filepath.Join(top, fmt.Sprint(round)))) // a new one has few directories of objects
+		l := makeFixture(t, mkdir(t, filepath.Join(top, fmt.Sprint(round)))) // a new one has few directories of objects
 		defer l.close()
 		l.fill(5)
 		l.reopen()
@@ -154,7 +154,7 @@ func TestFaultsOfPrune(t *testing.T) {
 			writeFile(t, l.path("file"), fmt.Sprint("round ", i))
 			l.take()
 		}
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		_, err := l.store.Prune(context.Background(), Policy{KeepLast: 1}, nil)
 		if err != nil && !errors.Is(err, errFault) {
 			t.Fatalf("call %d: %v", f.n, err)
@@ -187,13 +187,13 @@ func TestFaultsOfPrune(t *testing.T) {
 	})
 }
 
-func (l *lab) reopen() {
+func (l *fixture) reopen() {
 	l.store.Close()
 	l.open()
-	l.store.seam.Call = (&fault{}).hook // no syncs
+	l.store.sysHook.Call = (&fault{}).hook // no syncs
 }
 
-func (l *lab) emptyIncoming() {
+func (l *fixture) emptyIncoming() {
 	l.t.Helper()
 	left, err := os.ReadDir(l.storePath(incomingName))
 	must(l.t, err)
@@ -202,7 +202,7 @@ func (l *lab) emptyIncoming() {
 	}
 }
 
-func (l *lab) populate() {
+func (l *fixture) populate() {
 	l.t.Helper()
 	mkdir(l.t, l.path("dir"))
 	mkdir(l.t, l.path("dir/empty"))
@@ -232,14 +232,14 @@ func (f *fault) before(t *testing.T, first, then string) {
 // manifest, and that before it gets its own.
 func TestOrder(t *testing.T) {
 	for _, files := range []int{few / 4, few + 4} { // and the parts of the manifest
-		l := newLab(t)
+		l := newFixture(t)
 		for i := range files {
 			writeFile(t, l.path(fmt.Sprint(i)), fmt.Sprint(i))
 		}
 		f := &fault{}
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		l.take()
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		var renames, syncs []int
 		for i, call := range f.log {
 			if strings.HasPrefix(call, "rename") {

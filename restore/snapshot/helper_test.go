@@ -57,8 +57,8 @@ var hostKey = sync.OnceValues(bundle.GenerateKey)
 // smallParts has a few entries make several parts.
 var smallParts = division{inline: 2, least: 1, every: 3, most: 4}
 
-// A lab is a store and a root.
-type lab struct {
+// A fixture is a store and a root.
+type fixture struct {
 	t      tb
 	dir    string
 	root   string
@@ -67,16 +67,16 @@ type lab struct {
 	made   int
 }
 
-func newLab(t *testing.T) *lab {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	l := makeLab(t, t.TempDir())
+	l := makeFixture(t, t.TempDir())
 	t.Cleanup(l.close)
 	return l
 }
 
-func makeLab(t tb, dir string) *lab {
+func makeFixture(t tb, dir string) *fixture {
 	t.Helper()
-	l := &lab{t: t, dir: dir, root: mkdir(t, filepath.Join(dir, "root"))}
+	l := &fixture{t: t, dir: dir, root: mkdir(t, filepath.Join(dir, "root"))}
 	mkdir(t, filepath.Join(dir, "state"))
 	mkdir(t, filepath.Join(dir, "state", "store"))
 	l.handle = openDir(t, l.root)
@@ -84,13 +84,13 @@ func makeLab(t tb, dir string) *lab {
 	return l
 }
 
-func (l *lab) path(name string) string { return filepath.Join(l.root, name) }
+func (l *fixture) path(name string) string { return filepath.Join(l.root, name) }
 
-func (l *lab) storePath(name ...string) string {
+func (l *fixture) storePath(name ...string) string {
 	return filepath.Join(append([]string{l.dir, "state", "store"}, name...)...)
 }
 
-func (l *lab) open() {
+func (l *fixture) open() {
 	l.t.Helper()
 	var err error
 	l.store, err = Open(l.storePath())
@@ -98,12 +98,12 @@ func (l *lab) open() {
 	l.store.division = smallParts
 }
 
-func (l *lab) close() {
+func (l *fixture) close() {
 	l.store.Close()
 	l.handle.Close()
 }
 
-func (l *lab) request(scope ...string) Request {
+func (l *fixture) request(scope ...string) Request {
 	req := Request{Root: l.root, Dir: l.handle, Kind: Manual, Reason: "a test", Key: hostKey}
 	for _, name := range scope {
 		p, err := pathsafe.Parse(name)
@@ -113,7 +113,7 @@ func (l *lab) request(scope ...string) Request {
 	return req
 }
 
-func (l *lab) take(scope ...string) *Snapshot {
+func (l *fixture) take(scope ...string) *Snapshot {
 	l.t.Helper()
 	snap, err := l.store.Take(context.Background(), l.request(scope...))
 	must(l.t, err)
@@ -121,7 +121,7 @@ func (l *lab) take(scope ...string) *Snapshot {
 }
 
 // write writes a part of a snapshot elsewhere and returns where.
-func (l *lab) write(snap *Snapshot, path string) string {
+func (l *fixture) write(snap *Snapshot, path string) string {
 	l.t.Helper()
 	l.made++
 	out := filepath.Join(l.dir, fmt.Sprint("out", l.made))
@@ -140,7 +140,7 @@ func parse(t tb, path string) (p pathsafe.Path) {
 }
 
 // sound requires all snapshots of the store to verify.
-func (l *lab) sound() []*Snapshot {
+func (l *fixture) sound() []*Snapshot {
 	l.t.Helper()
 	headers, err := l.store.List("")
 	must(l.t, err)

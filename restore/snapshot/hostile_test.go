@@ -13,7 +13,7 @@ import (
 )
 
 // manifest is the path of the only manifest.
-func (l *lab) manifest() string {
+func (l *fixture) manifest() string {
 	l.t.Helper()
 	found, err := filepath.Glob(l.storePath(rootsName, "*", "*"))
 	must(l.t, err)
@@ -40,7 +40,7 @@ func wantDamage(t tb, what string, err error) {
 // A manifest with any byte changed, cut anywhere, or with anything added is
 // refused, and Prune removes nothing then.
 func TestManifestChanged(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	id := l.take().ID()
 	path := l.manifest()
@@ -159,8 +159,8 @@ func TestObjectDamaged(t *testing.T) {
 		"mode": {func(t *testing.T, path string) { must(t, os.Chmod(path, 0o600)) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
-			l.store.seam.everywhere = true
+			l := newFixture(t)
+			l.store.sysHook.everywhere = true
 			l.populate()
 			age()
 			snap := l.take()
@@ -187,7 +187,7 @@ func TestObjectDamaged(t *testing.T) {
 }
 
 func TestFind(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	snap := l.take()
 	for _, id := range []string{"", snap.ID()[:3], "../../../../etc", strings.ToUpper(snap.ID()), snap.ID() + "0", strings.Repeat("0", 64)} {

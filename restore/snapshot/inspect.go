@@ -145,7 +145,7 @@ func (in *inspection) object(ctx context.Context, snap *Snapshot, e *Entry) erro
 // is their ID, or of which a part is damaged. It reads at most budget bytes of manifests and parts,
 // the newest of which come last.
 func (s *Store) Changed(ctx context.Context, all []Header, budget int64) (changed []*DamageError, err error) {
-	c := comparison{left: budget, parts: map[Digest]error{}, reader: partReader{s: s.seam, shards: &shardDirs{objects: s.objects}}}
+	c := comparison{left: budget, parts: map[Digest]error{}, reader: partReader{s: s.sysHook, shards: &shardDirs{objects: s.objects}}}
 	defer c.reader.shards.close()
 	for _, h := range slices.Backward(all) {
 		if err := ctx.Err(); err != nil {

@@ -73,8 +73,8 @@ func (r *reader) await(ctx context.Context, files []*Entry) error {
 }
 
 func (r *reader) awaitOne(ctx context.Context, e *Entry) error {
-	if r.seam.watch.Waits != nil {
-		r.seam.watch.Waits(e.Path)
+	if r.sysHook.watch.Waits != nil {
+		r.sysHook.watch.Waits(e.Path)
 	}
 	until := r.leases.begin()
 	for {

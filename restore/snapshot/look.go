@@ -26,7 +26,7 @@ func (s *Store) look(ctx context.Context, req Request) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &take{Store: s, req: req, root: on(req.Dir, s.seam), looks: true}
+	t := &take{Store: s, req: req, root: on(req.Dir, s.sysHook), looks: true}
 	defer t.loading.Wait()
 	if err := t.compareWith(); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 )
 
 // grown is a root with a random tree, whose steps the seed decides.
-func grown(t *testing.T, l *lab, steps int) *grower {
+func grown(t *testing.T, l *fixture, steps int) *grower {
 	t.Helper()
 	needRoot(t)
 	g := &grower{t: t, rng: sample.Rand(t), root: l.root}
@@ -44,8 +44,8 @@ func still(t *testing.T, dir string) (all []string) {
 
 // A look sees what a take keeps, and writes nothing anywhere.
 func TestLookIsTake(t *testing.T) {
-	l := newLab(t)
-	l.store.seam.everywhere = true
+	l := newFixture(t)
+	l.store.sysHook.everywhere = true
 	g := grown(t, l, 60)
 	writeFile(t, l.path("large"), strings.Repeat("x", 3*chunk+1))
 	f, err := os.Create(l.path("holes"))
@@ -86,7 +86,7 @@ func TestLookIsTake(t *testing.T) {
 
 // What the store lacks is each content once, and nothing else.
 func TestLacks(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("a"), "known")
 	l.take()
 	for _, name := range []string{"b", "c"} {
@@ -104,7 +104,7 @@ func TestLacks(t *testing.T) {
 // What begins as names of transactions do is named in a snapshot before an action, and not
 // looked into; a person may look at a root in which something is unfinished, and does not see it.
 func TestLookAtReserved(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("f"), "")
 	mkdir(t, l.path(reserved+"staging"))
 	writeFile(t, l.path(reserved+"staging/g"), "")
@@ -130,7 +130,7 @@ func TestLookAtReserved(t *testing.T) {
 
 // What compare returns is what two looks at the trees differ in, of random trees.
 func TestCompare(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	g := grown(t, l, 60)
 	for round := range 5 {
 		older, was := l.take(), lookAlone(t, l.root)
@@ -188,7 +188,7 @@ func lookAlone(t *testing.T, top string) map[string]string {
 
 // A snapshot of some names is compared as far as the other one has them.
 func TestCompareScopes(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	for _, name := range []string{"a", "b", "c"} {
 		writeFile(t, l.path(name), "was")
 	}

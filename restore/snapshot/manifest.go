@@ -40,7 +40,7 @@ var signedSize = int64(len(signedLine(make([]byte, ed25519.PublicKeySize), make(
 // writeManifest writes the entries, or the first of them and the parts that have the others, to f,
 // and completes the header with the ID and the signer. It prints on one goroutine, and hashes and
 // writes on another.
-func writeManifest(s *seam, f *os.File, h *Header, entries []Entry, parts []part, key bundle.Key) error {
+func writeManifest(s *sysHook, f *os.File, h *Header, entries []Entry, parts []part, key bundle.Key) error {
 	chunks := make(chan []byte, 2)
 	stop := make(chan struct{})
 	defer close(stop)
@@ -218,7 +218,7 @@ type sums struct {
 }
 
 // parse reads and hashes on one goroutine, and parses on another.
-func (p *manifestParser) parse(s *seam, f *os.File, size int, sums *sums) error {
+func (p *manifestParser) parse(s *sysHook, f *os.File, size int, sums *sums) error {
 	chunks := make(chan []byte, 4)
 	stop := make(chan struct{})
 	var readErr error
@@ -246,7 +246,7 @@ func (p *manifestParser) parse(s *seam, f *os.File, size int, sums *sums) error 
 }
 
 // readChunks sends whole lines, read size bytes at a time, and hashes them.
-func (all *sums) readChunks(s *seam, f *os.File, size int, chunks chan<- []byte, stop <-chan struct{}) error {
+func (all *sums) readChunks(s *sysHook, f *os.File, size int, chunks chan<- []byte, stop <-chan struct{}) error {
 	sum := sha256.New()
 	var rest []byte
 	for left := all.body; ; {

@@ -12,7 +12,7 @@ import (
 )
 
 // mapped maps a new file of one page, shared, and writes to it.
-func (l *lab) mapped(t *testing.T, name string) []byte {
+func (l *fixture) mapped(t *testing.T, name string) []byte {
 	t.Helper()
 	writeFile(t, l.path(name), string(make([]byte, 4096)))
 	f, err := os.OpenFile(l.path(name), os.O_RDWR, 0)
@@ -26,7 +26,7 @@ func (l *lab) mapped(t *testing.T, name string) []byte {
 }
 
 // contentOf is what a snapshot has of a file.
-func (l *lab) contentOf(snap *Snapshot, name string) []byte {
+func (l *fixture) contentOf(snap *Snapshot, name string) []byte {
 	l.t.Helper()
 	content, err := os.ReadFile(l.write(snap, name))
 	must(l.t, err)
@@ -35,18 +35,18 @@ func (l *lab) contentOf(snap *Snapshot, name string) []byte {
 
 // onEach runs a test on the file system of the temporary directory, and in memory, where
 // no sync ever protects a page.
-func onEach(t *testing.T, do func(t *testing.T, l *lab)) {
-	t.Run("disk", func(t *testing.T) { do(t, diskLab(t)) })
-	t.Run("memory", func(t *testing.T) { do(t, newLab(t)) }) // in the sample
+func onEach(t *testing.T, do func(t *testing.T, l *fixture)) {
+	t.Run("disk", func(t *testing.T) { do(t, diskFixture(t)) })
+	t.Run("memory", func(t *testing.T) { do(t, newFixture(t)) }) // in the sample
 }
 
-// diskLab is a lab on a disk, also where the other tests are in memory.
-func diskLab(t *testing.T) *lab {
+// diskFixture is a fixture on a disk, also where the other tests are in memory.
+func diskFixture(t *testing.T) *fixture {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "snapshot")
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	l := makeLab(t, dir)
+	l := makeFixture(t, dir)
 	t.Cleanup(l.close)
 	return l
 }
@@ -54,7 +54,7 @@ func diskLab(t *testing.T) *lab {
 // TestMappedWrite: a page that is dirty already changes no time when it is written again.
 // Each snapshot has the content of its time all the same.
 func TestMappedWrite(t *testing.T) {
-	onEach(t, func(t *testing.T, l *lab) {
+	onEach(t, func(t *testing.T, l *fixture) {
 		page := l.mapped(t, "f")
 		age()
 		for _, c := range []byte("bcd") {
@@ -73,14 +73,14 @@ func TestMappedWrite(t *testing.T) {
 // TestMappedWriter: a writer through a mapping that is at work whenever the file is read is
 // found. A snapshot that was asked for names the file; one before an action is not taken.
 func TestMappedWriter(t *testing.T) {
-	l := diskLab(t)
+	l := diskFixture(t)
 	if !l.tracked() {
 		t.Skip("no file system that tells of mapped writes")
 	}
 	page := l.mapped(t, "f")
 	writeFile(t, l.path("calm"), "calm")
 	write := func() { page[1]++ }
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		if op == "read" && path == "f" {
 			write()
 		}
@@ -109,8 +109,8 @@ func TestMappedWriter(t *testing.T) {
 }
 
 // tracked reports whether the root is on a file system on which content is reused.
-func (l *lab) tracked() bool {
-	ok, err := tracksMappings(on(l.handle, l.store.seam))
+func (l *fixture) tracked() bool {
+	ok, err := tracksMappings(on(l.handle, l.store.sysHook))
 	must(l.t, err)
 	return ok
 }

@@ -161,7 +161,7 @@ func (o *objects) among(n int) (func(*Entry) (bool, error), error) {
 
 // read reads the objects of files, and returns a function that reports whether one matched its
 // name.
-func (o *objects) read(ctx context.Context, files []twin) (func(*Entry) (bool, error), error) {
+func (o *objects) read(ctx context.Context, files []versions) (func(*Entry) (bool, error), error) {
 	var all []*Entry
 	seen := map[Digest]bool{}
 	for _, f := range files {
@@ -197,7 +197,7 @@ func (o *objects) sound(d Digest, size int64) (bool, error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	err = o.s.seam.Do("read object", f.Name(), func() error {
+	err = o.s.sysHook.Do("read object", f.Name(), func() error {
 		_, err := io.Copy(sum, io.LimitReader(f, size+1))
 		return err
 	})
@@ -280,7 +280,7 @@ func (o *objects) syncFresh(digests []Digest) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(o.s.seam.SyncFile(f), o.s.seam.CloseFile(f)); err != nil {
+		if err := errors.Join(o.s.sysHook.SyncFile(f), o.s.sysHook.CloseFile(f)); err != nil {
 			return err
 		}
 	}
@@ -321,7 +321,7 @@ func (o *objects) install(d Digest) error {
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return fresh.in.swap(d.name(), shard, d.name())
+	return fresh.in.exchange(d.name(), shard, d.name())
 }
 
 // room makes a directory for a worker, which stays open until all is placed.

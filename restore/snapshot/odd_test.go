@@ -12,8 +12,8 @@ import (
 )
 
 // denied makes a call at a name fail.
-func (l *lab) denied(op, name string) {
-	l.store.seam.Call = func(o, path string, f func() error) error {
+func (l *fixture) denied(op, name string) {
+	l.store.sysHook.Call = func(o, path string, f func() error) error {
 		if o == op && (path == name || strings.HasSuffix(path, "root/"+name)) {
 			return unix.EACCES
 		}
@@ -29,7 +29,7 @@ func TestUnread(t *testing.T) {
 		{"open", "f", "d/f"}, {"open directory", "d", "d"}, {"list", "d", "d"}, {"stat", "f", "d/f"}, {"read link", "link", "d/link"},
 	} {
 		t.Run(c.op, func(t *testing.T) {
-			l := newLab(t)
+			l := newFixture(t)
 			mkdir(t, l.path("d"))
 			writeFile(t, l.path("d/f"), "content")
 			writeFile(t, l.path("e"), "content")
@@ -38,7 +38,7 @@ func TestUnread(t *testing.T) {
 			taken := l.take()
 			scoped := l.request("d")
 			_, err := l.store.Take(context.Background(), scoped)
-			l.store.seam.Call = nil
+			l.store.sysHook.Call = nil
 			if (err == nil) != (c.unread != "d") {
 				t.Errorf("of %q alone: %v", "d", err)
 			}
@@ -67,7 +67,7 @@ func TestUnread(t *testing.T) {
 
 // TestDeep: a directory with a path in it that is too long is named, and not looked into.
 func TestDeep(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("e"), "content")
 	at, err := unix.Open(l.root, unix.O_PATH, 0)
 	must(t, err)
@@ -103,11 +103,11 @@ func TestDeep(t *testing.T) {
 // TestPrunePartial: partial snapshots are counted apart, and the newest of them stays where no
 // other is one of the whole root.
 func TestPrunePartial(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("f"), "content")
 	partial := func() *Snapshot {
 		l.denied("open", "f")
-		defer func() { l.store.seam.Call = nil }()
+		defer func() { l.store.sysHook.Call = nil }()
 		writeFile(t, l.path("f"), "content") // so that it is read again
 		return l.take()
 	}

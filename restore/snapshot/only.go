@@ -97,7 +97,7 @@ func (s *Store) WriteHeld(ctx context.Context, snap *Snapshot, to *pathsafe.Dir,
 		}
 		entries = append(entries, e)
 	}
-	if err := s.writeEntries(ctx, snap, entries, on(to, s.seam)); err != nil {
+	if err := s.writeEntries(ctx, snap, entries, on(to, s.sysHook)); err != nil {
 		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
 	return nil

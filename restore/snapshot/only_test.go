@@ -14,7 +14,7 @@ import (
 // What is written of a snapshot, or of some paths of one, is what was there, with the
 // directories on the way, and nothing else.
 func TestWriteHeld(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	g := grown(t, l, 80)
 	writeFile(t, l.path("one"), "1")
 	writeFile(t, filepath.Join(mkdir(t, filepath.Join(mkdir(t, l.path("way")), "to")), "it"), "it")

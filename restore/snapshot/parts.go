@@ -182,7 +182,7 @@ func (e *partError) Unwrap() error { return e.err }
 
 // A partReader is a worker that reads parts.
 type partReader struct {
-	s        *seam
+	s        *sysHook
 	shards   *shardDirs
 	buf, tmp []byte
 }
@@ -255,7 +255,7 @@ func (s *Store) complete(m *manifest) (*Snapshot, error) {
 		now := parts[:min(partsAtOnce, len(parts))]
 		parts = parts[len(now):]
 		read := make([][]Entry, len(now))
-		start := func() *partReader { return &partReader{s: s.seam, shards: &shards} }
+		start := func() *partReader { return &partReader{s: s.sysHook, shards: &shards} }
 		err := inorder.Each(context.Background(), 0, len(now), start, func(r *partReader, i int) (err error) {
 			read[i], err = r.read(now[i])
 			return err

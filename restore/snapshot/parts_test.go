@@ -19,7 +19,7 @@ import (
 )
 
 // fill makes some files, of which the snapshot has several parts.
-func (l *lab) fill(files int) {
+func (l *fixture) fill(files int) {
 	l.t.Helper()
 	for i := range files {
 		writeFile(l.t, l.path(fmt.Sprintf("f%04d", i)), fmt.Sprint("content ", i))
@@ -27,7 +27,7 @@ func (l *lab) fill(files int) {
 }
 
 // objects lists the objects of the store with their sizes.
-func (l *lab) objects() map[string]int64 {
+func (l *fixture) objects() map[string]int64 {
 	l.t.Helper()
 	all := map[string]int64{}
 	names, err := filepath.Glob(l.storePath(objectsName, "*", "*"))
@@ -42,7 +42,7 @@ func (l *lab) objects() map[string]int64 {
 
 // partObjects are the paths of the objects of the parts of a snapshot, without those that it has
 // in common with others.
-func (l *lab) partObjects(snap *Snapshot, others ...*Snapshot) (paths []string) {
+func (l *fixture) partObjects(snap *Snapshot, others ...*Snapshot) (paths []string) {
 	l.t.Helper()
 	loaded, err := l.store.Find(snap.ID())
 	must(l.t, err)
@@ -65,7 +65,7 @@ func (l *lab) partObjects(snap *Snapshot, others ...*Snapshot) (paths []string) 
 // TestPartsShared: a second snapshot of the same adds no object, and one of a root in which a
 // file was changed, made or removed adds its content and few parts, wherever the file is.
 func TestPartsShared(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.store.division = usualDivision
 	const files = 160
 	l.fill(files)
@@ -156,7 +156,7 @@ func TestGroups(t *testing.T) {
 // changed makes the part again.
 func TestPartChanged(t *testing.T) {
 	ctx := context.Background()
-	l := newLab(t)
+	l := newFixture(t)
 	l.fill(12)
 	first, second := l.take(), l.take()
 	must(t, os.RemoveAll(l.root))
@@ -231,7 +231,7 @@ func TestPartAgain(t *testing.T) {
 			replace(t, path, data)
 		},
 	} {
-		l := newLab(t)
+		l := newFixture(t)
 		l.fill(12)
 		first := l.take()
 		for _, path := range l.partObjects(first) {
@@ -250,7 +250,7 @@ func TestPartAgain(t *testing.T) {
 // TestPartsForged: parts that are signed and are not those of a tree are rejected: in another
 // order, twice, left out, with other counts, or with entries behind them.
 func TestPartsForged(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.fill(12)
 	snap, err := l.store.Find(l.take().ID())
 	must(t, err)
@@ -298,12 +298,12 @@ func TestPartsForged(t *testing.T) {
 }
 
 // forge puts a manifest into the store.
-func (l *lab) forge(h *Header, entries []Entry, parts []part, key bundle.Key) string {
+func (l *fixture) forge(h *Header, entries []Entry, parts []part, key bundle.Key) string {
 	l.t.Helper()
 	temp := filepath.Join(l.dir, "forged")
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_RDWR, objectPerm)
 	must(l.t, err)
-	must(l.t, writeManifest(l.store.seam, f, h, entries, parts, key))
+	must(l.t, writeManifest(l.store.sysHook, f, h, entries, parts, key))
 	must(l.t, f.Close())
 	path := l.storePath(rootsName, keyOf(h.Root), h.fileName())
 	must(l.t, os.Rename(temp, path))
@@ -314,7 +314,7 @@ func (l *lab) forge(h *Header, entries []Entry, parts []part, key bundle.Key) st
 // stay, and both are counted.
 func TestPruneParts(t *testing.T) {
 	ctx := context.Background()
-	l := newLab(t)
+	l := newFixture(t)
 	l.fill(12)
 	first := l.take()
 	writeFile(t, l.path("f0003"), "another")
@@ -347,8 +347,8 @@ func TestPruneParts(t *testing.T) {
 // TestVersion2: a manifest of version 2, which has all entries in itself, is read, and what it has
 // seen is not read again.
 func TestVersion2(t *testing.T) {
-	l := newLab(t)
-	l.store.seam.everywhere = true
+	l := newFixture(t)
+	l.store.sysHook.everywhere = true
 	l.fill(12)
 	age()
 	snap := l.take()
@@ -365,14 +365,14 @@ func TestVersion2(t *testing.T) {
 	}
 	same(t, look(t, l.root), look(t, l.write(old, "")))
 	var read []string
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		if name := filepath.Base(path); op == "open" && len(name) == len("f0000") && name[0] == 'f' { // no object, whose name is longer
 			read = append(read, path)
 		}
 		return f()
 	}
 	l.take()
-	l.store.seam.Call = nil
+	l.store.sysHook.Call = nil
 	if len(read) > 0 {
 		t.Errorf("read again: %q", read)
 	}
@@ -385,7 +385,7 @@ func TestVersion2(t *testing.T) {
 // read is printed as the same bytes.
 func TestKnownManifests(t *testing.T) {
 	for _, v := range []int{2, 3} {
-		l := newLab(t)
+		l := newFixture(t)
 		from := filepath.Join("testdata", fmt.Sprint("version", v))
 		must(t, os.CopyFS(l.storePath(), os.DirFS(from)))
 		objects, err := filepath.Glob(l.storePath(objectsName, "*", "*"))
@@ -425,7 +425,7 @@ func (s *Snapshot) partsAs(in *Store) error {
 
 // TestRoomForParts: what is kept already needs no room, parts included.
 func TestRoomForParts(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.fill(400)
 	at, err := machine.RoomOf(l.store.base.H)
 	must(t, err)

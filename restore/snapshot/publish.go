@@ -18,7 +18,7 @@ func (t *take) publish(ctx context.Context, h Header, entries []Entry, parts []p
 		return nil, err
 	}
 	defer p.Close()
-	if err := t.seam.await(ctx, p, (*pathsafe.Dir).TryLock); err != nil {
+	if err := t.sysHook.await(ctx, p, (*pathsafe.Dir).TryLock); err != nil {
 		return nil, err
 	}
 	sequence, id, err := chainDir{p, keyOf(h.Root), t.Store}.last()
@@ -36,11 +36,11 @@ func (t *take) publish(ctx context.Context, h Header, entries []Entry, parts []p
 	if err != nil {
 		return nil, err
 	}
-	err = writeManifest(t.seam, f, &h, entries, parts, key)
+	err = writeManifest(t.sysHook, f, &h, entries, parts, key)
 	if err == nil {
-		err = t.seam.SyncFile(f)
+		err = t.sysHook.SyncFile(f)
 	}
-	if err := errors.Join(err, t.seam.CloseFile(f)); err != nil {
+	if err := errors.Join(err, t.sysHook.CloseFile(f)); err != nil {
 		return nil, err
 	}
 	if err := t.incoming.rename(temp, p, h.fileName()); err != nil {

@@ -52,7 +52,7 @@ func (s *Store) repair(ctx context.Context, snap *Snapshot, root *pathsafe.Dir) 
 // Repairable returns what of the damage of a snapshot [Store.Repair] would bring again from a root
 // as it is now. It writes nothing.
 func (s *Store) Repairable(ctx context.Context, snap *Snapshot, root *pathsafe.Dir, damaged []*DamageError) ([]*DamageError, error) {
-	t := &take{Store: s, root: on(root, s.seam), req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}, looks: true}
+	t := &take{Store: s, root: on(root, s.sysHook), req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}, looks: true}
 	defer t.loading.Wait()
 	err := t.compareWith()
 	lost := map[Digest]bool{}
@@ -70,7 +70,7 @@ func (s *Store) Repairable(ctx context.Context, snap *Snapshot, root *pathsafe.D
 
 // bringAgain brings the objects that are found in the root.
 func (s *Store) bringAgain(ctx context.Context, snap *Snapshot, root *pathsafe.Dir, damaged []*DamageError) (err error) {
-	t := &take{Store: s, root: on(root, s.seam), req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}}
+	t := &take{Store: s, root: on(root, s.sysHook), req: Request{Root: snap.header.Root, Dir: root, Scope: []pathsafe.Path{}}}
 	defer func() { err = errors.Join(err, t.close()) }()
 	if err := t.begin(); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (r *reader) mend(ctx context.Context, path string, want *Entry) (bool, erro
 		return false, err
 	}
 	err = r.copy(ctx, dst, f, &e)
-	if err := errors.Join(err, r.seam.CloseFile(dst)); err != nil && !errors.Is(err, errUnsettled) {
+	if err := errors.Join(err, r.sysHook.CloseFile(dst)); err != nil && !errors.Is(err, errUnsettled) {
 		return false, errors.Join(err, r.own.Unlink(temp))
 	}
 	if err != nil || e.Digest != want.Digest || !r.objects.claim(want.Digest, want.Size, r.own) {

@@ -10,7 +10,7 @@ import (
 )
 
 // object is the path of the object of a file of a snapshot.
-func (l *lab) object(snap *Snapshot, path string) string {
+func (l *fixture) object(snap *Snapshot, path string) string {
 	l.t.Helper()
 	e, err := snap.At(parse(l.t, path))
 	must(l.t, err)
@@ -37,7 +37,7 @@ func TestRepair(t *testing.T) {
 	}
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
+			l := newFixture(t)
 			l.store.division = usualDivision // no part is in the shard of a content that goes
 			mkdir(t, l.path("d"))
 			for _, path := range []string{"same", "d/moved", "gone", "changed", "small"} {
@@ -81,7 +81,7 @@ func TestRepair(t *testing.T) {
 // TestFaultsOfRepair: wherever it fails or is killed, no object that was sound is lost, and
 // the next one ends it.
 func TestFaultsOfRepair(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	writeFile(t, l.path("lost"), "lost")
 	writeFile(t, l.path("cut"), "cut")
@@ -90,7 +90,7 @@ func TestFaultsOfRepair(t *testing.T) {
 	eachFault(t, func(t *testing.T, f *fault) {
 		must(t, os.Remove(l.object(snap, "lost")))
 		must(t, anew(l.object(snap, "cut"), "c"))
-		l.store.seam.Call = f.hook
+		l.store.sysHook.Call = f.hook
 		_, _, err := l.store.Repair(context.Background(), snap, l.handle)
 		l.reopen()
 		if err == nil && f.calls < f.n {
@@ -107,7 +107,7 @@ func TestFaultsOfRepair(t *testing.T) {
 // TestInspect: every kind of damage is found, in contents as far as they are read.
 func TestInspect(t *testing.T) {
 	ctx := context.Background()
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("f"), "first")
 	first := l.take()
 	manifest := l.manifest()

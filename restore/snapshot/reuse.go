@@ -15,7 +15,7 @@ func (t *take) reuse(ctx context.Context, entries []Entry) error {
 	if t.looks {
 		return takeOver(same, func(*Entry) (bool, error) { return true, nil })
 	}
-	var displaced []twin
+	var displaced []versions
 	if t.strict() {
 		displaced, same = t.displaced(same)
 	}
@@ -34,7 +34,7 @@ func (t *take) reuse(ctx context.Context, entries []Entry) error {
 }
 
 // takeOver takes over the content of files whose content is known.
-func takeOver(same []twin, known func(*Entry) (bool, error)) error {
+func takeOver(same []versions, known func(*Entry) (bool, error)) error {
 	for _, s := range same {
 		ok, err := known(s.then)
 		if err != nil {
@@ -51,7 +51,7 @@ func takeOver(same []twin, known func(*Entry) (bool, error)) error {
 
 // displaced separates the files that the action may displace from those that the root has as it
 // shall have them.
-func (t *take) displaced(same []twin) (goes, stays []twin) {
+func (t *take) displaced(same []versions) (displaced, stays []versions) {
 	if t.req.Becomes == nil {
 		return same, nil
 	}
@@ -64,8 +64,8 @@ func (t *take) displaced(same []twin) (goes, stays []twin) {
 		if isOne && target[0].Path == s.then.Path && target[0].Equal(*s.then) {
 			stays = append(stays, s)
 		} else {
-			goes = append(goes, s)
+			displaced = append(displaced, s)
 		}
 	}
-	return goes, stays
+	return displaced, stays
 }

@@ -23,7 +23,7 @@ func TestTakeWithoutRoom(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-	l := makeLab(t, dir)
+	l := makeFixture(t, dir)
 	t.Cleanup(l.close)
 	content := make([]byte, 7<<20)
 	for i := range content {
@@ -35,7 +35,7 @@ func TestTakeWithoutRoom(t *testing.T) {
 	l.take() // 21 MiB: all of it is less than what is free, and what is new is not
 	var mu sync.Mutex
 	var wrote []string
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "create" || op == "write" || op == "rename" {

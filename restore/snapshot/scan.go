@@ -378,7 +378,7 @@ func (s *scanner) check(e *Entry, st pathsafe.Stat) error {
 // together, in bytes.
 const maxXattrs = 128 << 10
 
-func readXattrs(s *seam, path string, node *pathsafe.Node) ([]pathsafe.Xattr, error) {
+func readXattrs(s *sysHook, path string, node *pathsafe.Node) ([]pathsafe.Xattr, error) {
 	all, err := s.Xattrs(node)
 	return all, errors.Join(err, boundXattrs(all))
 }

@@ -34,7 +34,7 @@ type Header struct {
 	Kind   Kind
 	Action string // id of the action that it came before; "" for none
 	Reason string
-	Said   map[string]string // texts of the caller
+	Texts  map[string]string // texts of the caller
 	Time   time.Time         // when taking it began, UTC
 	// Sequence is its place among the snapshots of its root, 1 for the first. It decides which
 	// one is newer: a clock can go back.
@@ -102,7 +102,7 @@ func (s *Snapshot) LeftOut() []string { return slices.Clone(s.leftOut) }
 // Header returns the header of the snapshot.
 func (s *Snapshot) Header() Header {
 	h := s.header
-	h.Said = maps.Clone(h.Said)
+	h.Texts = maps.Clone(h.Texts)
 	return h
 }
 

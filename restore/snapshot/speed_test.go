@@ -25,7 +25,7 @@ func BenchmarkStore(b *testing.B) {
 	fillTree(b, root, files)
 	age()
 	for i := range b.N {
-		l := makeLab(b, mkdir(b, filepath.Join(dir, fmt.Sprint(i))))
+		l := makeFixture(b, mkdir(b, filepath.Join(dir, fmt.Sprint(i))))
 		l.root, l.handle = root, openDir(b, root)
 		l.store.division = usualDivision
 		first := clock(func() { l.take() })

@@ -30,7 +30,7 @@ const (
 // processes at once.
 type Store struct {
 	path     string
-	seam     *seam
+	sysHook  *sysHook
 	base     dir
 	objects  dir
 	roots    dir
@@ -77,8 +77,8 @@ func In(above, dir *pathsafe.Dir) (*Store, error) {
 }
 
 func openIn(above, base *pathsafe.Dir) (*Store, error) {
-	s := &Store{path: base.Name(), seam: new(seam), division: usualDivision}
-	s.base = on(base, s.seam)
+	s := &Store{path: base.Name(), sysHook: new(sysHook), division: usualDivision}
+	s.base = on(base, s.sysHook)
 	if err := s.openAll(above); err != nil {
 		_ = s.Close()
 		return nil, err
@@ -139,7 +139,7 @@ func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, e
 	if err != nil {
 		return dir{}, err
 	}
-	if err := s.seam.await(ctx, own, try); err != nil {
+	if err := s.sysHook.await(ctx, own, try); err != nil {
 		own.Close()
 		return dir{}, err
 	}
@@ -147,7 +147,7 @@ func (s *Store) wait(ctx context.Context, try func(*pathsafe.Dir) error) (dir, e
 }
 
 // await waits until d can be locked.
-func (s *seam) await(ctx context.Context, d dir, try func(*pathsafe.Dir) error) error {
+func (s *sysHook) await(ctx context.Context, d dir, try func(*pathsafe.Dir) error) error {
 	return sys.Await(ctx, sys.Forever, func() error {
 		return s.Do("lock", d.H.Name(), func() error { return try(d.H) })
 	})

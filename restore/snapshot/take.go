@@ -27,9 +27,9 @@ type Request struct {
 	Kind   Kind
 	Action string // id of the action that it comes before; "" for none
 	Reason string
-	// Said are a few small texts of the caller that the snapshot keeps.
-	Said map[string]string
-	Log  string // where the audit log stands, as the snapshot signs it; "" to leave that out
+	// Texts are a few small texts of the caller that the snapshot keeps.
+	Texts map[string]string
+	Log   string // where the audit log stands, as the snapshot signs it; "" to leave that out
 	// Key returns the key of the host, which signs the snapshot.
 	Key func() (bundle.Key, error)
 	// AnyKey has the snapshot signed by a key of its own where that of the host cannot be
@@ -62,7 +62,7 @@ type take struct {
 
 	looks   bool      // nothing is kept, see Look
 	tight   bool      // there may be no room for what is known already
-	tracked bool      // content may be taken over, see calm
+	tracked bool      // content may be taken over, see syncBeforeReading
 	synced  time.Time // when the sync began that ended before content is read
 	last    bool      // what became another thing counts as gone: all was looked at often enough
 	noting  sync.Mutex
@@ -93,7 +93,7 @@ func (req *Request) header() (Header, error) {
 	h := Header{
 		Version: version,
 		Root:    req.Root, Kind: req.Kind, Action: req.Action, Reason: req.Reason, Log: req.Log,
-		Said: maps.Clone(req.Said), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
+		Texts: maps.Clone(req.Texts), Whole: req.Scope == nil, Time: time.Now().UTC().Round(0),
 	}
 	if req.Scope != nil && len(req.Scope) == 0 {
 		return Header{}, errors.New("a scope without a name")
@@ -130,7 +130,7 @@ func (s *Store) take(ctx context.Context, req Request) (_ *Snapshot, err error) 
 		return nil, err
 	}
 	defer lock.Close()
-	t := &take{Store: s, req: req, root: on(req.Dir, s.seam)}
+	t := &take{Store: s, req: req, root: on(req.Dir, s.sysHook)}
 	defer func() { err = errors.Join(err, t.close()) }()
 	return t.run(ctx, h, key)
 }
@@ -143,7 +143,7 @@ func (s *Store) enterTake(ctx context.Context) (dir, error) {
 		return dir{}, err
 	}
 	defer lock.Close()
-	if s.seam.Do("lock", s.path, lock.H.TryLock) == nil {
+	if s.sysHook.Do("lock", s.path, lock.H.TryLock) == nil {
 		if err := s.sweep(); err != nil {
 			return dir{}, err
 		}
@@ -168,7 +168,7 @@ func (t *take) run(ctx context.Context, h Header, key bundle.Key) (*Snapshot, er
 			return nil, err
 		}
 	}
-	t.seam.watch.sync()
+	t.sysHook.watch.sync()
 	if err := t.objects.persist(); err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (t *take) settled(ctx context.Context) ([]Entry, error) {
 			err = t.reuse(ctx, entries)
 		}
 		if err == nil {
-			err = t.calm(ctx, entries)
+			err = t.syncBeforeReading(ctx, entries)
 		}
 		if err == nil {
 			err = t.contents(ctx, entries)
@@ -427,7 +427,7 @@ func (t *take) lookAtScope(ctx context.Context) ([]Entry, error) {
 		return nil, err
 	}
 	top := makeEntry("", st)
-	if top.xattrs, err = readXattrs(t.seam, "", t.root.H.Node()); err != nil {
+	if top.xattrs, err = readXattrs(t.sysHook, "", t.root.H.Node()); err != nil {
 		return nil, err
 	}
 	g.found[""] = top

@@ -19,10 +19,10 @@ import (
 )
 
 // watch returns a count of the calls whose operation and path are these.
-func (l *lab) watch(op, path string) *int {
+func (l *fixture) watch(op, path string) *int {
 	n := new(int)
 	var mu sync.Mutex
-	l.store.seam.Call = func(gotOp, gotPath string, f func() error) error {
+	l.store.sysHook.Call = func(gotOp, gotPath string, f func() error) error {
 		mu.Lock()
 		if gotOp == op && gotPath == path {
 			*n++
@@ -36,8 +36,8 @@ func (l *lab) watch(op, path string) *int {
 // What is unchanged is not read again, unless the clock may have missed a
 // change; what has changed is, whatever its times say.
 func TestUnreadAgain(t *testing.T) {
-	l := newLab(t)
-	l.store.seam.everywhere = true
+	l := newFixture(t)
+	l.store.sysHook.everywhere = true
 	writeFile(t, l.path("f"), "old")
 	age()
 	l.take()
@@ -61,7 +61,7 @@ func TestUnreadAgain(t *testing.T) {
 	if *opened != 0 { // the take before has waited for the clock, and synced
 		t.Errorf("a file that was changed right before a snapshot was opened %d times", *opened)
 	}
-	l.store.seam.everywhere = false
+	l.store.sysHook.everywhere = false
 	*opened = 0
 	l.take()
 	l.take()
@@ -99,10 +99,10 @@ func TestRacy(t *testing.T) {
 // error that names it.
 func TestChangesMeanwhile(t *testing.T) {
 	for _, times := range []int{1, 100} {
-		l := newLab(t)
+		l := newFixture(t)
 		writeFile(t, l.path("f"), "content")
 		n := 0
-		l.store.seam.Call = func(op, path string, f func() error) error {
+		l.store.sysHook.Call = func(op, path string, f func() error) error {
 			err := f()
 			if op == "read" && path == "f" && n < times {
 				n++
@@ -118,52 +118,52 @@ func TestChangesMeanwhile(t *testing.T) {
 		case times > 1 && (!errors.As(err, &changed) || changed.Path != "f" || snap != nil):
 			t.Errorf("error %v", err)
 		}
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		l.emptyIncoming()
 	}
 }
 
 func TestRejected(t *testing.T) {
 	for name, test := range map[string]struct {
-		make func(t *testing.T, l *lab) *Request
+		make func(t *testing.T, l *fixture) *Request
 		want string
 	}{
-		"socket": {func(t *testing.T, l *lab) *Request {
+		"socket": {func(t *testing.T, l *fixture) *Request {
 			must(t, unix.Mknod(l.path("sock"), unix.S_IFSOCK|0o600, 0))
 			req := l.request("sock")
 			return &req
 		}, `"sock"`},
-		"the store inside": {func(t *testing.T, l *lab) *Request {
+		"the store inside": {func(t *testing.T, l *fixture) *Request {
 			req := l.request()
 			req.Root, req.Dir = l.dir, openDir(t, l.dir)
 			return &req
 		}, `"state"`},
-		"kind": {func(t *testing.T, l *lab) *Request {
+		"kind": {func(t *testing.T, l *fixture) *Request {
 			req := l.request()
 			req.Kind = "any"
 			return &req
 		}, "kind"},
-		"relative root": {func(t *testing.T, l *lab) *Request {
+		"relative root": {func(t *testing.T, l *fixture) *Request {
 			req := l.request()
 			req.Root = "root"
 			return &req
 		}, "absolute"},
-		"long text": {func(t *testing.T, l *lab) *Request {
+		"long text": {func(t *testing.T, l *fixture) *Request {
 			req := l.request()
 			req.Reason = strings.Repeat("x", maxText+1)
 			return &req
 		}, "longer"},
-		"empty scope": {func(t *testing.T, l *lab) *Request {
+		"empty scope": {func(t *testing.T, l *fixture) *Request {
 			req := l.request()
 			req.Scope = []pathsafe.Path{}
 			return &req
 		}, "scope"},
-		"link that leaves": {func(t *testing.T, l *lab) *Request {
+		"link that leaves": {func(t *testing.T, l *fixture) *Request {
 			must(t, os.Symlink("../..", l.path("out")))
 			req := l.request("out/x")
 			return &req
 		}, "leaves"},
-		"mount": {func(t *testing.T, l *lab) *Request {
+		"mount": {func(t *testing.T, l *fixture) *Request {
 			at := mkdir(t, l.path("mnt"))
 			if err := unix.Mount("none", at, "tmpfs", 0, ""); err != nil {
 				t.Skip("no mounts here")
@@ -174,7 +174,7 @@ func TestRejected(t *testing.T) {
 		}, `"mnt"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLab(t)
+			l := newFixture(t)
 			req := test.make(t, l)
 			snap, err := l.store.Take(context.Background(), *req)
 			if err == nil || snap != nil || !strings.Contains(err.Error(), test.want) {
@@ -191,7 +191,7 @@ func TestRejected(t *testing.T) {
 // TestNotHeld: in a whole root a socket, a device and a mount are named, and what is
 // written of it is without them.
 func TestNotHeld(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	wanted := map[string]Type{"dir/sock": Special}
 	must(t, unix.Mknod(l.path("dir/sock"), unix.S_IFSOCK|0o600, 0))
@@ -232,7 +232,7 @@ func TestNotHeld(t *testing.T) {
 
 // A scope has its names whole, what is absent, and what stands on the way.
 func TestScope(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	l.populate()
 	mkdir(t, l.path("other"))
 	must(t, os.Symlink("dir", l.path("alias")))
@@ -269,7 +269,7 @@ func TestScope(t *testing.T) {
 }
 
 func TestPrune(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	var taken []*Snapshot
 	for i := range 5 {
 		writeFile(t, l.path("f"), strings.Repeat("x", i+1))
@@ -314,7 +314,7 @@ func TestPrune(t *testing.T) {
 }
 
 // takeAs takes a snapshot of this kind.
-func (l *lab) takeAs(kind Kind, scope ...string) *Snapshot {
+func (l *fixture) takeAs(kind Kind, scope ...string) *Snapshot {
 	l.t.Helper()
 	req := l.request(scope...)
 	req.Kind = kind
@@ -329,7 +329,7 @@ func (l *lab) takeAs(kind Kind, scope ...string) *Snapshot {
 func TestPruneKeepsRollbacks(t *testing.T) {
 	ctx, later := context.Background(), time.Now().Add(time.Hour)
 	for _, policy := range []Policy{{KeepLast: 1}, {KeepWithin: time.Minute, Now: later}} {
-		l := newLab(t)
+		l := newFixture(t)
 		writeFile(t, l.path("f"), "oldest")
 		l.takeAs(Manual)
 		writeFile(t, l.path("f"), "good")
@@ -355,7 +355,7 @@ func TestPruneKeepsRollbacks(t *testing.T) {
 			t.Errorf("%+v keeps %+v, want one of each kind", policy, done.Kept)
 		}
 
-		l = newLab(t)
+		l = newFixture(t)
 		writeFile(t, l.path("f"), "good")
 		good = l.takeAs(Scheduled)
 		writeFile(t, l.path("f"), "bad")
@@ -378,7 +378,7 @@ func TestPruneKeepsRollbacks(t *testing.T) {
 
 // TestDamageBeside: what is no snapshot, or a damaged one, hides none of the others.
 func TestDamageBeside(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("f"), "one")
 	first := l.take()
 	path := l.manifest()
@@ -416,7 +416,7 @@ func TestDamageBeside(t *testing.T) {
 // What a killed take has left goes with the next one, but never what a living
 // one is at.
 func TestSweep(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	left := mkdir(t, l.storePath(incomingName, "left"))
 	writeFile(t, filepath.Join(left, "x"), "x")
 	living, err := l.store.share(context.Background())
@@ -438,8 +438,8 @@ func TestSweep(t *testing.T) {
 // Of many files those are taken over that are still the same, however the names
 // around them change; and what is missing in the store is brought again.
 func TestManyUnread(t *testing.T) {
-	l := newLab(t)
-	l.store.seam.everywhere = true
+	l := newFixture(t)
+	l.store.sysHook.everywhere = true
 	for i := range fewObjects + 100 {
 		if i < 50 {
 			mkdir(t, l.path(fmt.Sprintf("%02d", i)))
@@ -459,7 +459,7 @@ func TestManyUnread(t *testing.T) {
 
 	var mu sync.Mutex
 	opened := map[string]bool{}
-	l.store.seam.Call = func(op, path string, f func() error) error {
+	l.store.sysHook.Call = func(op, path string, f func() error) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op == "open" && len(path) < 20 {
@@ -468,7 +468,7 @@ func TestManyUnread(t *testing.T) {
 		return f()
 	}
 	second := l.take()
-	l.store.seam.Call = nil
+	l.store.sysHook.Call = nil
 	want := map[string]bool{"0003-moved": true, "0005": true, "0007": true}
 	for i := 4; i < fewObjects+100; i += 50 {
 		want[fmt.Sprintf("%04d", i)] = true // the path of its directory is another

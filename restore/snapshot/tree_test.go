@@ -169,7 +169,7 @@ func TestTrees(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
-		l := makeLab(rt, mkdir(rt, filepath.Join(base, fmt.Sprint(n))))
+		l := makeFixture(rt, mkdir(rt, filepath.Join(base, fmt.Sprint(n))))
 		defer os.RemoveAll(l.dir)
 		defer l.close()
 		g := &grower{rt, rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 0)), l.root}

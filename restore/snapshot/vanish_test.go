@@ -24,23 +24,23 @@ func (c *counter) is(n int) bool { return c.n.Add(1) == int64(n) }
 // TestVanishing: whatever goes away at whatever call of a take is left out and named, or
 // was not seen at all; what comes in its place is kept. The rest is whole.
 func TestVanishing(t *testing.T) {
-	acts := map[string]func(t *testing.T, l *lab){
-		"file":      func(t *testing.T, l *lab) { must(t, os.Remove(l.path("dir/f"))) },
-		"directory": func(t *testing.T, l *lab) { must(t, os.RemoveAll(l.path("dir/sub"))) },
-		"link for file": func(t *testing.T, l *lab) {
+	acts := map[string]func(t *testing.T, l *fixture){
+		"file":      func(t *testing.T, l *fixture) { must(t, os.Remove(l.path("dir/f"))) },
+		"directory": func(t *testing.T, l *fixture) { must(t, os.RemoveAll(l.path("dir/sub"))) },
+		"link for file": func(t *testing.T, l *fixture) {
 			must(t, os.Remove(l.path("dir/f")))
 			must(t, os.Symlink("g", l.path("dir/f")))
 		},
-		"file for directory": func(t *testing.T, l *lab) {
+		"file for directory": func(t *testing.T, l *fixture) {
 			must(t, os.RemoveAll(l.path("dir/sub")))
 			writeFile(t, l.path("dir/sub"), "a file")
 		},
-		"directory for file": func(t *testing.T, l *lab) {
+		"directory for file": func(t *testing.T, l *fixture) {
 			must(t, os.Remove(l.path("dir/f")))
 			mkdir(t, l.path("dir/f"))
 			writeFile(t, l.path("dir/f/new"), "new")
 		},
-		"link for directory": func(t *testing.T, l *lab) {
+		"link for directory": func(t *testing.T, l *fixture) {
 			must(t, os.RemoveAll(l.path("dir/sub")))
 			must(t, os.Symlink("..", l.path("dir/sub")))
 		},
@@ -50,7 +50,7 @@ func TestVanishing(t *testing.T) {
 			named, memory, tried := 0, harness.OpenMemoryDir(t), sample.Every(t, 3)
 			for i := 0; ; i++ {
 				n := tried.At(i)
-				l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+				l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 				t.Cleanup(l.close)
 				for _, dir := range []string{"dir", "dir/sub", "dir/sub/deep"} {
 					mkdir(t, l.path(dir))
@@ -59,7 +59,7 @@ func TestVanishing(t *testing.T) {
 					writeFile(t, l.path(file), file)
 				}
 				calls, acted := new(counter), false
-				l.store.seam.Call = func(_, _ string, f func() error) error {
+				l.store.sysHook.Call = func(_, _ string, f func() error) error {
 					if calls.is(n) {
 						acted = true
 						act(t, l)
@@ -67,7 +67,7 @@ func TestVanishing(t *testing.T) {
 					return f()
 				}
 				snap, err := l.store.Take(t.Context(), l.request())
-				l.store.seam.Call = nil
+				l.store.sysHook.Call = nil
 				if err != nil {
 					t.Fatalf("before call %d: %v", n, err)
 				}
@@ -85,7 +85,7 @@ func TestVanishing(t *testing.T) {
 }
 
 // whole is an error when a snapshot lacks what nothing was done to, or cannot be written.
-func (l *lab) whole(snap *Snapshot) error {
+func (l *fixture) whole(snap *Snapshot) error {
 	var got []string
 	for e := range snap.Entries() {
 		got = append(got, e.Path)
@@ -104,12 +104,12 @@ func (l *lab) whole(snap *Snapshot) error {
 func TestVanishingInScope(t *testing.T) {
 	memory := harness.OpenMemoryDir(t)
 	for n := 1; ; n++ {
-		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+		l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 		t.Cleanup(l.close)
 		mkdir(t, l.path("dir"))
 		writeFile(t, l.path("dir/f"), "f")
 		calls, acted := new(counter), false
-		l.store.seam.Call = func(_, _ string, f func() error) error {
+		l.store.sysHook.Call = func(_, _ string, f func() error) error {
 			if calls.is(n) {
 				acted = true
 				must(t, os.RemoveAll(l.path("dir")))
@@ -119,7 +119,7 @@ func TestVanishingInScope(t *testing.T) {
 		req := l.request("dir/f")
 		req.Kind = PreAction
 		snap, err := l.store.Take(t.Context(), req)
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		must(t, err)
 		e, err := snap.At(parse(t, "dir/f"))
 		if err != nil || snap.Header().Names != 1 || e.Type != File && e.Type != Absent {
@@ -137,19 +137,19 @@ func TestVanishingInScope(t *testing.T) {
 func TestStorm(t *testing.T) {
 	memory, rand := harness.OpenMemoryDir(t), sample.Rand(t)
 	for n := range sample.Of(24, 300, 3000) {
-		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
+		l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(n))))
 		t.Cleanup(l.close)
 		mkdir(t, l.path("dir"))
 		for _, file := range []string{"a", "dir/g", "z"} {
 			writeFile(t, l.path(file), file)
 		}
 		s := storm{rand: rand, at: l.path, often: []int{1, 2, 10}[n%3]}
-		l.store.seam.Call = func(_, _ string, f func() error) error {
+		l.store.sysHook.Call = func(_, _ string, f func() error) error {
 			s.blow(t)
 			return f()
 		}
 		snap, err := l.store.Take(t.Context(), l.request())
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		if err != nil {
 			t.Errorf("storm %d: %v", n, err)
 			continue
@@ -202,7 +202,7 @@ func TestAnswersOfReplaced(t *testing.T) {
 	memory, labs := harness.OpenMemoryDir(t), 0
 	take := func(answer error, at call) (calls map[call]bool, err error) {
 		labs++
-		l := makeLab(t, mkdir(t, filepath.Join(memory, fmt.Sprint(labs))))
+		l := makeFixture(t, mkdir(t, filepath.Join(memory, fmt.Sprint(labs))))
 		t.Cleanup(l.close)
 		mkdir(t, l.path("dir"))
 		writeFile(t, l.path("a"), "a")
@@ -211,7 +211,7 @@ func TestAnswersOfReplaced(t *testing.T) {
 		must(t, unix.Mkfifo(l.path("dir/fifo"), 0o600))
 		var mu sync.Mutex
 		calls = map[call]bool{}
-		l.store.seam.Call = func(op, path string, f func() error) error {
+		l.store.sysHook.Call = func(op, path string, f func() error) error {
 			c := call{op, strings.TrimPrefix(path, l.root+"/")}
 			mu.Lock()
 			seen := calls[c]
@@ -223,7 +223,7 @@ func TestAnswersOfReplaced(t *testing.T) {
 			return f()
 		}
 		_, err = l.store.Take(t.Context(), l.request())
-		l.store.seam.Call = nil
+		l.store.sysHook.Call = nil
 		l.sound()
 		return calls, err
 	}

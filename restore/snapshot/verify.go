@@ -46,7 +46,7 @@ func (s *Store) damages(ctx context.Context, snap *Snapshot) ([]*DamageError, er
 
 // damagedOf reads and hashes the objects of entries, and returns the damage of each; nil for none.
 func (s *Store) damagedOf(ctx context.Context, snap *Snapshot, needed []*Entry) ([]*DamageError, error) {
-	s.seam.watch.begin("checking", slices.Values(needed))
+	s.sysHook.watch.begin("checking", slices.Values(needed))
 	found := make([]*DamageError, len(needed))
 	shards := shardDirs{objects: s.objects}
 	defer shards.close()
@@ -122,7 +122,7 @@ func (s *Store) verifyObject(ctx context.Context, shards *shardDirs, snap *Snaps
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			n, err = s.seam.read(f, buf)
+			n, err = s.sysHook.read(f, buf)
 			sum.Write(buf[:n])
 		}
 		if err == nil && Digest(sum.Sum(nil)) != e.Digest {

@@ -38,7 +38,7 @@ func (h *heard) begin(work string, files int, bytes int64) {
 // TestWatch: a take, a check and a write tell what is to be done, and every byte of it
 // as it is read.
 func TestWatch(t *testing.T) {
-	l := newLab(t)
+	l := newFixture(t)
 	writeFile(t, l.path("large"), string(make([]byte, 3*chunk+7)))
 	writeFile(t, l.path("small"), "small")
 	must(t, os.Link(l.path("small"), l.path("other name")))

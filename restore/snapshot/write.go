@@ -19,7 +19,7 @@ import (
 // object is a [*DamageError]. To make it durable, and to remove what an error
 // leaves half made, is the caller's.
 func (s *Store) Write(ctx context.Context, snap *Snapshot, p pathsafe.Path, to *pathsafe.Dir, name string) error {
-	err := s.write(ctx, snap, []Part{{Path: p, Name: name}}, on(to, s.seam))
+	err := s.write(ctx, snap, []Part{{Path: p, Name: name}}, on(to, s.sysHook))
 	if err != nil && p.String() == "" {
 		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
@@ -39,7 +39,7 @@ type Part struct {
 // WriteParts is Write for several paths, none of which is beneath another one. Names of
 // one file are names of one file again, whichever of the parts they are in.
 func (s *Store) WriteParts(ctx context.Context, snap *Snapshot, parts []Part, to *pathsafe.Dir) error {
-	if err := s.write(ctx, snap, parts, on(to, s.seam)); err != nil {
+	if err := s.write(ctx, snap, parts, on(to, s.sysHook)); err != nil {
 		return fmt.Errorf("writing snapshot %s: %w", snap.header.ID, err)
 	}
 	return nil
@@ -60,9 +60,9 @@ func (s *Store) writeEntries(ctx context.Context, snap *Snapshot, entries []Entr
 		return err
 	}
 	defer lock.Close()
-	w := &writing{snap: snap, seam: s.seam, shards: shardDirs{objects: s.objects}, base: to}
+	w := &writing{snap: snap, sysHook: s.sysHook, shards: shardDirs{objects: s.objects}, base: to}
 	defer w.shards.close()
-	s.seam.watch.begin("writing", only(entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" }))
+	s.sysHook.watch.begin("writing", only(entries, func(e *Entry) bool { return e.Type == File && e.Hard == "" }))
 	for _, step := range []func(context.Context, []Entry) error{w.dirs, w.fill, w.links, w.finish} {
 		if err := step(ctx, entries); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s *Snapshot) moved(parts []Part) ([]Entry, error) {
 
 // A writing is one call of Write.
 type writing struct {
-	*seam
+	*sysHook
 	snap    *Snapshot
 	shards  shardDirs
 	base    dir // which the entries are beneath
@@ -358,13 +358,13 @@ func (m *maker) content(ctx context.Context, dst *os.File, e *Entry) error {
 		if int64(n) != e.Size || sha256.Sum256(m.buf[:n]) != e.Digest {
 			return m.damage(e, errContent)
 		}
-		w := filler{s: m.seam, f: dst, sparse: e.Sparse}
+		w := filler{s: m.sysHook, f: dst, sparse: e.Sparse}
 		if err := w.write(m.buf[:n]); err != nil {
 			return err
 		}
 		return w.end()
 	}
-	c := copier{s: m.seam, buf: m.buf, noClone: &m.noClone}
+	c := copier{s: m.sysHook, buf: m.buf, noClone: &m.noClone}
 	n, err := c.copy(ctx, dst, src, sum, e)
 	if err != nil {
 		return err

@@ -1,13 +1,16 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"time"
 )
 
@@ -81,7 +84,7 @@ func (s *Store) collect(ctx context.Context, grace time.Duration, unlock bool, c
 			return c.done, err
 		}
 	}
-	for of := range marks { // of packs that are gone
+	for _, of := range slices.SortedFunc(maps.Keys(marks), func(a, b id) int { return bytes.Compare(a[:], b[:]) }) { // of packs that are gone
 		if err := c.delete(ctx, of.mark()); err != nil {
 			return c.done, err
 		}

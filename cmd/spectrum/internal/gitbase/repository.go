@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -221,8 +223,8 @@ func (r *repository) newPrivate() (_ *private, err error) {
 	if r.format == "sha256" {
 		settings += "[extensions]\n\tobjectFormat = sha256\n"
 	}
-	for name, content := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": settings} {
-		if err := os.WriteFile(filepath.Join(dir, "git", name), []byte(content), 0o600); err != nil {
+	for _, file := range []struct{ name, content string }{{"HEAD", "ref: refs/heads/none\n"}, {"config", settings}} {
+		if err := os.WriteFile(filepath.Join(dir, "git", file.name), []byte(file.content), 0o600); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrTemporary, err)
 		}
 	}
@@ -234,8 +236,8 @@ func (r *repository) newPrivate() (_ *private, err error) {
 	for _, path := range shared {
 		copies[path] = filepath.Base(path)
 	}
-	for from, name := range copies {
-		if err := copyPlain(from, filepath.Join(dir, "git", name)); err != nil {
+	for _, from := range slices.Sorted(maps.Keys(copies)) {
+		if err := copyPlain(from, filepath.Join(dir, "git", copies[from])); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -24,7 +25,7 @@ func (e *WaitError) Error() string {
 }
 
 // readByName are the files that git reads in each directory of a work tree.
-var readByName = map[string]bool{".gitignore": true, ".gitattributes": true, ".gitmodules": true}
+var readByName = []string{".gitattributes", ".gitignore", ".gitmodules"}
 
 // waits holds the git directories that were looked at.
 type waits map[string]bool
@@ -32,11 +33,8 @@ type waits map[string]bool
 // checkAbove looks at what git reads to find the repository of a project.
 func (w waits) checkAbove(ctx context.Context, root string) error {
 	for up := root; ; up = filepath.Dir(up) {
-		names := []string{"HEAD", "commondir"} // of a bare repository, as which git tries each directory
-		for name := range readByName {
-			names = append(names, name)
-		}
-		for _, name := range names {
+		bare := []string{"HEAD", "commondir"} // of a bare repository, as which git tries each directory
+		for _, name := range slices.Concat(bare, readByName) {
 			if err := checkFile(filepath.Join(up, name)); err != nil {
 				return err
 			}
@@ -64,7 +62,7 @@ func (w waits) checkTree(ctx context.Context, root string) error {
 				return err
 			}
 			return fs.SkipDir
-		case readByName[entry.Name()] && !entry.Type().IsRegular():
+		case slices.Contains(readByName, entry.Name()) && !entry.Type().IsRegular():
 			return checkFile(path)
 		}
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// TestShelfLine: one has the place at a time, the smallest that waits gets it next, and one
+// TestQueue: one has the place at a time, the smallest that waits gets it next, and one
 // that no longer waits is passed over.
-func TestShelfLine(t *testing.T) {
+func TestQueue(t *testing.T) {
 	var l queue
 	if !l.enter(7, nil) {
 		t.Fatal("a free place was not to be had")
@@ -48,8 +48,8 @@ func TestShelfLine(t *testing.T) {
 	}
 }
 
-// TestShelfLineGone: a place that comes to one who goes at that very moment is not lost.
-func TestShelfLineGone(t *testing.T) {
+// TestQueueGone: a place that comes to one who goes at that very moment is not lost.
+func TestQueueGone(t *testing.T) {
 	var l queue
 	var inside atomic.Int32
 	var all sync.WaitGroup
@@ -76,8 +76,8 @@ func TestShelfLineGone(t *testing.T) {
 	}
 }
 
-// TestShelfLines: each size has its queue.
-func TestShelfLines(t *testing.T) {
+// TestQueues: each size has its queue.
+func TestQueues(t *testing.T) {
 	var ls queues
 	for bytes, want := range map[int64]int{0: 0, 16 << 20: 0, 16<<20 + 1: 1, longRun: 1, longRun + 1: 2, math.MaxInt64: 3} {
 		if ls.of(bytes) != &ls[want] {

@@ -43,7 +43,7 @@ type Runs struct {
 	moved  sync.Once       // for the log
 }
 
-var _ fusefs.Shelf = (*Runs)(nil)
+var _ fusefs.VolumeSet = (*Runs)(nil)
 
 // RunsOptions are what a view of a runs directory needs beside it.
 type RunsOptions struct {
@@ -115,7 +115,7 @@ func (v *Runs) Mount(mountpoint string, opts fusemount.Options) (*fusemount.View
 		return nil, err
 	}
 	v.status.watch(&opts)
-	opts.Shelf, opts.Unsized = v, v.Lazy
+	opts.VolumeSet, opts.Unsized = v, v.Lazy
 	return fusemount.Mount(tree, mountpoint, opts)
 }
 

@@ -14,23 +14,23 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fakeShelf is a shelf in memory.
-type fakeShelf struct {
+// fakeVolumeSet is a volume set in memory.
+type fakeVolumeSet struct {
 	mu      sync.Mutex
 	volumes map[string]*fakeVolume
 	err     error // of Names
 	latest  func(done <-chan struct{}) string
 }
 
-func newFakeShelf() *fakeShelf { return &fakeShelf{volumes: make(map[string]*fakeVolume)} }
+func newFakeVolumeSet() *fakeVolumeSet { return &fakeVolumeSet{volumes: make(map[string]*fakeVolume)} }
 
-func (s *fakeShelf) Names() ([]string, error) {
+func (s *fakeVolumeSet) Names() ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.volumes)), s.err
 }
 
-func (s *fakeShelf) Find(name string) Volume {
+func (s *fakeVolumeSet) Find(name string) Volume {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v := s.volumes[name]; v != nil {
@@ -39,26 +39,26 @@ func (s *fakeShelf) Find(name string) Volume {
 	return nil
 }
 
-func (s *fakeShelf) Latest(done <-chan struct{}) string {
+func (s *fakeVolumeSet) Latest(done <-chan struct{}) string {
 	if s.latest == nil {
 		return ""
 	}
 	return s.latest(done)
 }
 
-func (s *fakeShelf) ModTime() time.Time { return time.Unix(1e9, 7) }
+func (s *fakeVolumeSet) ModTime() time.Time { return time.Unix(1e9, 7) }
 
-func (s *fakeShelf) Perm() fs.FileMode { return 0o777 }
+func (s *fakeVolumeSet) Perm() fs.FileMode { return 0o777 }
 
-// put puts a volume on the shelf; remove takes it away.
-func (s *fakeShelf) put(name string, v *fakeVolume) *fakeVolume {
+// put puts a volume on the volume set; remove takes it away.
+func (s *fakeVolumeSet) put(name string, v *fakeVolume) *fakeVolume {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.volumes[name] = v
 	return v
 }
 
-func (s *fakeShelf) remove(name string) {
+func (s *fakeVolumeSet) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.volumes, name)
@@ -97,16 +97,16 @@ func textFile(path, text string) File {
 	return File{Path: path, Size: int64(len(text)), Source: SourceFunc(inMemory([]byte(text)))}
 }
 
-// withShelf is a fixture of a view with a shelf, some files, and a control
+// withVolumeSet is a fixture of a view with a volume set, some files, and a control
 // directory of others.
-func withShelf(t rapid.TB, shelf Shelf, files, control []File) *fixture {
+func withVolumeSet(t rapid.TB, volumeSet VolumeSet, files, control []File) *fixture {
 	t.Helper()
 	tree, err := NewTree(slices.Values(files), slices.Values(control))
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := &fixture{}
-	x.fileSystem = newFileSystem(tree, Options{Log: slog.New(slog.NewTextHandler(&lockedWriter{x: x}, nil)), Stats: new(Stats), Shelf: shelf})
+	x.fileSystem = newFileSystem(tree, Options{Log: slog.New(slog.NewTextHandler(&lockedWriter{x: x}, nil)), Stats: new(Stats), VolumeSet: volumeSet})
 	return x
 }
 

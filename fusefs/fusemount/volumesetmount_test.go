@@ -19,7 +19,7 @@ import (
 
 // TestMountControl: found by its name only.
 func TestMountControl(t *testing.T) {
-	s := serveShelf(t)
+	s := serveVolumeSet(t)
 	s.reads(fusefs.ControlName+"/deep/status", "up")
 	if got := client(t, "ls", "-a", s.mount); got != ".\n..\nnow\ntop\n" {
 		t.Errorf("ls: %q", got)
@@ -43,10 +43,10 @@ func TestMountControl(t *testing.T) {
 	s.end()
 }
 
-// TestMountShelf: what appears is found at once, what vanishes within a moment,
+// TestMountVolumeSet: what appears is found at once, what vanishes within a moment,
 // and entering makes the tree once.
-func TestMountShelf(t *testing.T) {
-	s := serveShelf(t, "one", "two")
+func TestMountVolumeSet(t *testing.T) {
+	s := serveVolumeSet(t, "one", "two")
 	if got := client(t, "ls", "-a", s.mount); got != ".\n..\nlatest\nnow\none\ntop\ntwo\n" {
 		t.Errorf("ls: %q", got)
 	}
@@ -104,7 +104,7 @@ func TestMountShelf(t *testing.T) {
 
 // TestMountManyVolumes lists thousands while others come and go.
 func TestMountManyVolumes(t *testing.T) {
-	s := serveShelf(t)
+	s := serveVolumeSet(t)
 	want := map[string]bool{}
 	for i := range sample.Of(2000, 10_000, 10_000) {
 		name := fmt.Sprintf("run-%05d", i)
@@ -146,7 +146,7 @@ func TestMountManyVolumes(t *testing.T) {
 
 // TestMountEnterTogether: 200 processes' worth of first entries, one tree.
 func TestMountEnterTogether(t *testing.T) {
-	s := serveShelf(t, "v")
+	s := serveVolumeSet(t, "v")
 	s.bend("v.slow", "")
 	var group sync.WaitGroup
 	for i := range 200 {
@@ -191,7 +191,7 @@ func begin(t *testing.T, name string, args ...string) *exec.Cmd {
 // while the tree is being made. The others do not notice.
 func TestMountInterruptedEntry(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGKILL} {
-		s := serveShelf(t, "v")
+		s := serveVolumeSet(t, "v")
 		s.bend("v.slow", "")
 		first := begin(t, "ls", s.at("v"))
 		s.line("tree v")
@@ -220,7 +220,7 @@ func TestMountInterruptedEntry(t *testing.T) {
 // again; a panic ends nothing.
 func TestMountFailedEntry(t *testing.T) {
 	for _, how := range []string{"v.error", "v.panic"} {
-		s := serveShelf(t, "v", "w")
+		s := serveVolumeSet(t, "v", "w")
 		s.bend(how, "")
 		for range 3 {
 			if _, err := os.ReadFile(s.at("v/f")); !errors.Is(err, unix.EIO) {
@@ -239,7 +239,7 @@ func TestMountFailedEntry(t *testing.T) {
 
 // TestMountLatest: where the link leads to, in time, never and late.
 func TestMountLatest(t *testing.T) {
-	s := serveShelf(t, "one", "two")
+	s := serveVolumeSet(t, "one", "two")
 	if _, err := os.Readlink(s.at("latest")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing is the latest: %v", err)
 	}
@@ -278,7 +278,7 @@ func TestMountLatest(t *testing.T) {
 // TestMountUnmountWhileEntering: trees and a link that never come do not keep
 // the view, and leave nothing behind.
 func TestMountUnmountWhileEntering(t *testing.T) {
-	s := serveShelf(t, "v", "w")
+	s := serveVolumeSet(t, "v", "w")
 	for _, how := range []string{"v.slow", "w.slow", "latest.slow"} {
 		s.bend(how, "")
 	}
@@ -296,7 +296,7 @@ func TestMountUnmountWhileEntering(t *testing.T) {
 }
 
 // spoiledAt waits until a file of the view gives EIO.
-func (s *shelfView) spoiledAt(path string) {
+func (s *volumeSetView) spoiledAt(path string) {
 	s.t.Helper()
 	eventually(s.t, "EIO of "+path, func() bool {
 		_, err := os.ReadFile(s.at(path))
@@ -307,7 +307,7 @@ func (s *shelfView) spoiledAt(path string) {
 // TestMountSpoiled: nothing of a spoiled volume is read any more, not even what
 // the kernel had in its cache or what was open; others are as they were.
 func TestMountSpoiled(t *testing.T) {
-	s := serveShelf(t, "bad", "good")
+	s := serveVolumeSet(t, "bad", "good")
 	for _, name := range []string{"bad", "good"} {
 		client(t, "diff", "-r", filepath.Join(s.src, "runs", name), s.at(name))
 	}
@@ -341,7 +341,7 @@ func TestMountSpoiled(t *testing.T) {
 // TestMountSpoiledFromInside: a process that was inside already, and looks up no name that leads
 // there, also gets only what the kernel has cached.
 func TestMountSpoiledFromInside(t *testing.T) {
-	s := serveShelf(t, "bad", "good")
+	s := serveVolumeSet(t, "bad", "good")
 	var files []*os.File
 	for _, name := range []string{"bad/d/big", "good/d/big"} {
 		fd, err := unix.Open(s.at(name), unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0) // each read is a request
@@ -430,7 +430,7 @@ func mountUnserved(t *testing.T, kind, dir string, user int) {
 
 // TestMountXAttrs: what getfattr would see.
 func TestMountXAttrs(t *testing.T) {
-	s := serveShelf(t, "v")
+	s := serveVolumeSet(t, "v")
 	file := s.at("v/d/big")
 	var list []string
 	for _, a := range someXAttrs {

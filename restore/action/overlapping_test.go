@@ -42,13 +42,13 @@ func TestRelatedRoots(t *testing.T) {
 	must(t, err)
 	var known []action.Known
 	for name, path := range map[string]string{"above": "a", "beneath": "a/root/in", "beside": "a/root-2", "elsewhere": "b", "gone": "a/root/deleted"} {
-		known = append(known, action.Known{Kin: action.Kin{Name: name, Path: filepath.Join(top, path)}, ID: name})
+		known = append(known, action.Known{RootRef: action.RootRef{Name: name, Path: filepath.Join(top, path)}, ID: name})
 	}
-	known = append(known, action.Known{Kin: action.Kin{Name: "moved", Path: filepath.Join(top, "was/here")}, ID: id},
-		action.Known{Kin: action.Kin{Name: "root", Path: root}, ID: id})
+	known = append(known, action.Known{RootRef: action.RootRef{Name: "moved", Path: filepath.Join(top, "was/here")}, ID: id},
+		action.Known{RootRef: action.RootRef{Name: "root", Path: root}, ID: id})
 	found := map[string]bool{}
-	for _, kin := range action.KinOf(known, "root", root, dir) {
-		found[kin.Name] = true
+	for _, other := range action.OverlappingRoots(known, "root", root, dir) {
+		found[other.Name] = true
 	}
 	if diff := cmp.Diff(map[string]bool{"above": true, "beneath": true, "moved": true}, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -60,18 +60,18 @@ func TestRelatedRoots(t *testing.T) {
 func TestFindHalt(t *testing.T) {
 	top := t.TempDir()
 	const attempt, other = "11111111-2222-4333-8444-555555555555", "aaaaaaaa-2222-4333-8444-555555555555"
-	kin := filepath.Join(top, "kin")
-	must(t, os.Mkdir(kin, 0o755))
-	self := action.Kin{Name: "self", Path: top}
-	known := []action.Known{{Kin: self}, {Kin: action.Kin{Name: "kin", Path: kin}}}
+	inner := filepath.Join(top, "other")
+	must(t, os.Mkdir(inner, 0o755))
+	self := action.RootRef{Name: "self", Path: top}
+	known := []action.Known{{RootRef: self}, {RootRef: action.RootRef{Name: "other", Path: inner}}}
 	bars, halts := barsOf{}, haltsOf{}
 	find := func() error { return action.FindHalt(self, known, bars, halts, nil) }
 	if err := find(); err != nil {
 		t.Errorf("of a root that is not halted: %v", err)
 	}
-	bars["kin"] = true
-	var beside *action.KinError
-	if err := find(); !errors.As(err, &beside) || beside.Kin.Name != "kin" {
+	bars["other"] = true
+	var beside *action.OverlapError
+	if err := find(); !errors.As(err, &beside) || beside.Other.Name != "other" {
 		t.Errorf("of a root that has a halted one in it: %v", err)
 	}
 	bars["self"] = true

@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The calls before which exchanges are killed here.
+// The calls before which resets are killed here.
 const (
 	beforeSwaps  = "exchange file"
 	amidSwaps    = "rename 4"
@@ -25,13 +25,13 @@ const (
 	afterCommit  = "unlink 0"
 )
 
-// killedFair is one whose exchange was killed before a call.
-func killedFair(t testing.TB, make func(t testing.TB, above string) *fair, call string) *fair {
+// killedReset is one whose reset was killed before a call.
+func killedReset(t testing.TB, make func(t testing.TB, above string) *resetFixture, call string) *resetFixture {
 	t.Helper()
-	return killedFairIn(t, t.TempDir(), make, call)
+	return killedResetIn(t, t.TempDir(), make, call)
 }
 
-func killedFairIn(t testing.TB, dir string, make func(t testing.TB, above string) *fair, call string) *fair {
+func killedResetIn(t testing.TB, dir string, make func(t testing.TB, above string) *resetFixture, call string) *resetFixture {
 	t.Helper()
 	f := make(t, filepath.Join(dir, "x"))
 	committed := false
@@ -49,10 +49,10 @@ func killedFairIn(t testing.TB, dir string, make func(t testing.TB, above string
 	return f
 }
 
-func (f *fair) journal() string {
+func (f *resetFixture) journal() string {
 	f.t.Helper()
 	for _, in := range []string{f.above, f.root()} {
-		if found, err := filepath.Glob(filepath.Join(in, exchangePrefix+"*")); err == nil && len(found) == 1 {
+		if found, err := filepath.Glob(filepath.Join(in, resetPrefix+"*")); err == nil && len(found) == 1 {
 			return found[0]
 		}
 	}
@@ -61,13 +61,13 @@ func (f *fair) journal() string {
 }
 
 // halts requires that nothing is touched.
-func (f *fair) halts(mode Mode) error {
+func (f *resetFixture) halts(mode Mode) error {
 	f.t.Helper()
 	return f.haltsAs(f.see(f.above), mode)
 }
 
 // haltsAs is halts where it is known what is there.
-func (f *fair) haltsAs(now sight, mode Mode) error {
+func (f *resetFixture) haltsAs(now sight, mode Mode) error {
 	f.t.Helper()
 	_, err := f.recover(mode, nil)
 	var halt *HaltError
@@ -82,22 +82,22 @@ func (f *fair) haltsAs(now sight, mode Mode) error {
 
 // Every byte of every record changed, and every record cut anywhere: not
 // believed, and nothing is touched.
-func TestExchangeJournalIsTorn(t *testing.T) {
+func TestResetJournalIsTorn(t *testing.T) {
 	for _, call := range []string{amidSwaps, afterCommit} {
-		journal := killedFair(t, mixedFair, call).journal()
+		journal := killedReset(t, mixedReset, call).journal()
 		for _, name := range journalNames {
 			if _, err := os.Lstat(filepath.Join(journal, name)); errors.Is(err, os.ErrNotExist) {
 				continue
 			}
 			t.Run(call+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				tearRecord(t, killedFairIn(t, mountTmpfs(t, ""), mixedFair, call), name)
+				tearRecord(t, killedResetIn(t, mountTmpfs(t, ""), mixedReset, call), name)
 			})
 		}
 	}
 }
 
-func tearRecord(t *testing.T, f *fair, name string) {
+func tearRecord(t *testing.T, f *resetFixture, name string) {
 	path := filepath.Join(f.journal(), name)
 	text, err := os.ReadFile(path)
 	must(t, err)
@@ -125,9 +125,9 @@ func tearRecord(t *testing.T, f *fair, name string) {
 	f.settle(Automatic)
 }
 
-func TestExchangeJournalOfOthers(t *testing.T) {
-	for name, spoil := range map[string]func(f *fair){
-		"another key": func(f *fair) {
+func TestResetJournalOfOthers(t *testing.T) {
+	for name, spoil := range map[string]func(f *resetFixture){
+		"another key": func(f *resetFixture) {
 			for _, name := range []string{intentName, preparedName} {
 				path := filepath.Join(f.journal(), name)
 				text, err := os.ReadFile(path)
@@ -137,15 +137,15 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 				must(f.t, os.WriteFile(path, fmt.Appendf(nil, "%s\n%x\n", record, code), 0o600))
 			}
 		},
-		"open to others": func(f *fair) { must(f.t, os.Chmod(f.journal(), 0o755)) },
-		"another user":   func(f *fair) { must(f.t, os.Chown(f.journal(), 12345, -1)) },
-		"without INTENT": func(f *fair) { must(f.t, os.Remove(filepath.Join(f.journal(), intentName))) },
-		"of a commit": func(f *fair) {
-			sealed, err := seal(testKey, intentName, intentRecord{Version: journalVersion, Attempt: strings.TrimPrefix(filepath.Base(f.journal()), exchangePrefix), Kind: KindCommit})
+		"open to others": func(f *resetFixture) { must(f.t, os.Chmod(f.journal(), 0o755)) },
+		"another user":   func(f *resetFixture) { must(f.t, os.Chown(f.journal(), 12345, -1)) },
+		"without INTENT": func(f *resetFixture) { must(f.t, os.Remove(filepath.Join(f.journal(), intentName))) },
+		"of a commit": func(f *resetFixture) {
+			sealed, err := seal(testKey, intentName, intentRecord{Version: journalVersion, Attempt: strings.TrimPrefix(filepath.Base(f.journal()), resetPrefix), Kind: KindCommit})
 			must(f.t, err)
 			must(f.t, os.WriteFile(filepath.Join(f.journal(), intentName), sealed, 0o600))
 		},
-		"of another directory": func(f *fair) {
+		"of another directory": func(f *resetFixture) {
 			moved := f.journal() + ".other"
 			must(f.t, os.Rename(f.journal(), moved))
 			must(f.t, os.CopyFS(strings.TrimSuffix(moved, ".other"), os.DirFS(moved)))
@@ -153,9 +153,9 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 			must(f.t, os.Rename(moved, filepath.Join(f.t.TempDir(), "moved")))
 		},
 	} {
-		for _, make := range []func(t testing.TB, above string) *fair{rollbackFair, mixedFair} {
+		for _, make := range []func(t testing.TB, above string) *resetFixture{rollbackReset, mixedReset} {
 			t.Run(name, func(t *testing.T) {
-				f := killedFair(t, make, beforeCommit)
+				f := killedReset(t, make, beforeCommit)
 				spoil(f)
 				_ = f.halts(Automatic)
 				_ = f.halts(Person)
@@ -182,10 +182,10 @@ func TestExchangeJournalOfOthers(t *testing.T) {
 	}
 }
 
-// TestExchangeReleasedWhole: what was moved away by a journal that cannot be verified any more is
+// TestResetReleasedWhole: what was moved away by a journal that cannot be verified any more is
 // visible, byte for byte.
-func TestExchangeReleasedWhole(t *testing.T) {
-	f := killedFair(t, rollbackFair, beforeCommit)
+func TestResetReleasedWhole(t *testing.T) {
+	f := killedReset(t, rollbackReset, beforeCommit)
 	must(t, os.Remove(filepath.Join(f.journal(), intentName)))
 	out, err := f.recover(Acknowledged, nil)
 	if err != nil || len(out) != 1 || out[0].Result != Released {
@@ -199,11 +199,11 @@ func TestExchangeReleasedWhole(t *testing.T) {
 	}
 }
 
-// TestExchangeAfterAKill: what others did before the recovery. Nothing of theirs
+// TestResetAfterAKill: what others did before the recovery. Nothing of theirs
 // is lost, and what went comes back where it can.
-func TestExchangeAfterAKill(t *testing.T) {
+func TestResetAfterAKill(t *testing.T) {
 	for _, call := range []string{beforeSwaps, amidSwaps, beforeCommit} {
-		f := killedFair(t, mixedFair, call)
+		f := killedReset(t, mixedReset, call)
 		f.rival("b/theirs")()
 		out, err := f.recover(Automatic, nil)
 		if err != nil || len(out) != 1 || out[0].Result != RolledBack {
@@ -215,7 +215,7 @@ func TestExchangeAfterAKill(t *testing.T) {
 }
 
 // othersAre requires all but some paths to be as they were.
-func (f *fair) othersAre(want sight, paths ...string) {
+func (f *resetFixture) othersAre(want sight, paths ...string) {
 	f.t.Helper()
 	others := func(s sight) sight {
 		rest := maps.Clone(s)
@@ -229,19 +229,19 @@ func (f *fair) othersAre(want sight, paths ...string) {
 	}
 }
 
-// TestExchangeBothNames: a power cut may leave a thing with the name that it had
+// TestResetBothNames: a power cut may leave a thing with the name that it had
 // and the one that it got.
-func TestExchangeBothNames(t *testing.T) {
+func TestResetBothNames(t *testing.T) {
 	for name, c := range map[string]struct {
-		make     func(t testing.TB, above string) *fair
+		make     func(t testing.TB, above string) *resetFixture
 		from, to string // "J/" is the staging directory
 	}{
-		"old came back":       {rollbackFair, "J/old/4", "d/four"},
-		"old is twice aside":  {mixedFair, "J/old/0", "J/new/0"},
-		"new did not go":      {mixedFair, "a/new", "J/new/3"},
-		"new did not go over": {mixedFair, "a/file", "J/new/0"},
+		"old came back":       {rollbackReset, "J/old/4", "d/four"},
+		"old is twice aside":  {mixedReset, "J/old/0", "J/new/0"},
+		"new did not go":      {mixedReset, "a/new", "J/new/3"},
+		"new did not go over": {mixedReset, "a/file", "J/new/0"},
 	} {
-		f := killedFair(t, c.make, beforeCommit)
+		f := killedReset(t, c.make, beforeCommit)
 		at := func(path string) string {
 			if rest, ok := strings.CutPrefix(path, "J/"); ok {
 				return filepath.Join(f.journal(), rest)
@@ -259,14 +259,14 @@ func TestExchangeBothNames(t *testing.T) {
 
 // Random trees, random swaps, a kill anywhere, a second one in the recovery: the
 // state before or the state after.
-func TestExchangeRandom(t *testing.T) {
-	g := &fairground{t: t, base: mountTmpfs(t, "")}
+func TestResetRandom(t *testing.T) {
+	g := &resetFixtures{t: t, base: mountTmpfs(t, "")}
 	ends := map[Result]int{}
 	if seed := flag.Lookup("rapid.seed").Value; seed.String() == "0" {
 		must(t, seed.Set(strconv.FormatUint(1+sample.Rand(t).Uint64N(1<<62), 10)))
 	}
 	rapid.Check(t, func(r *rapid.T) {
-		g.make = func(t testing.TB, above string) *fair { return randomFair(r, t, above) }
+		g.make = func(t testing.TB, above string) *resetFixture { return randomReset(r, t, above) }
 		f := g.fresh()
 		defer g.done(f)
 		f.lazy = true
@@ -283,13 +283,13 @@ func TestExchangeRandom(t *testing.T) {
 	t.Log(ends)
 }
 
-func randomFair(r *rapid.T, t testing.TB, above string) *fair {
+func randomReset(r *rapid.T, t testing.TB, above string) *resetFixture {
 	var entries []string
 	dirs := []string{"", "a/", "b/", "a/b/", "a/b/c/", "d/e/"}
 	for _, dir := range dirs {
 		entries = append(entries, dir+"keep", dir+"l -> keep")
 	}
-	f := newFair(t, above, entries...)
+	f := newResetFixture(t, above, entries...)
 	taken := map[string]bool{}
 	for range rapid.IntRange(1, 8).Draw(r, "swaps") {
 		dir := rapid.SampledFrom(dirs).Draw(r, "in")
@@ -319,9 +319,9 @@ func sortedUps(path string) (ups []string) {
 	return ups
 }
 
-// TestExchangeParentReplaced: nothing comes back into another directory.
-func TestExchangeParentReplaced(t *testing.T) {
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+// TestResetParentReplaced: nothing comes back into another directory.
+func TestResetParentReplaced(t *testing.T) {
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	f.unsettled(func() {
 		must(t, os.Rename(f.at("b"), f.at("moved")))
 		must(t, os.Mkdir(f.at("b"), 0o755))

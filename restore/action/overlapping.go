@@ -11,14 +11,14 @@ import (
 
 // A Known is a restore root of which there are records.
 type Known struct {
-	Kin
+	RootRef
 	ID string // of the directory, as [pathsafe.Dir.Identity] has it
 }
 
-// KinOf returns the known restore roots other than that of a name which share directories with the
+// OverlappingRoots returns the known restore roots other than that of a name which share directories with the
 // root that is open at a real path: by what they are, by their paths, and by where they are in their
 // file systems, whatever is mounted where. What cannot be found out is not known.
-func KinOf(known []Known, name, real string, dir *pathsafe.Dir) (all []Kin) {
+func OverlappingRoots(known []Known, name, real string, dir *pathsafe.Dir) (all []RootRef) {
 	mounts, _ := mountinfo.GetMounts(nil)
 	around, at := identitiesOf(real, dir), locate(mounts, real)
 	for _, r := range known {
@@ -26,7 +26,7 @@ func KinOf(known []Known, name, real string, dir *pathsafe.Dir) (all []Kin) {
 			continue
 		}
 		if around[r.ID] || (overlaps(real, r.Path) || overlaps(at, locate(mounts, r.Path))) && isStanding(r.Path) {
-			all = append(all, r.Kin)
+			all = append(all, r.RootRef)
 		}
 	}
 	return all
@@ -43,17 +43,17 @@ func overlaps(a, b string) bool {
 	return a != "" && b != "" && (pathsafe.IsWithin(a, b) || pathsafe.IsWithin(b, a))
 }
 
-// HaltsOfKin returns the halts of the known restore roots that share directories with the one at a
+// HaltsOfOverlapping returns the halts of the known restore roots that share directories with the one at a
 // path. It takes no lock.
-func HaltsOfKin(root Kin, known []Known, bars Bars, marks Halts) (all []*KinError) {
+func HaltsOfOverlapping(root RootRef, known []Known, bars Bars, marks Halts) (all []*OverlapError) {
 	dir, err := pathsafe.OpenRoot(root.Path)
 	if err != nil {
 		return nil // the caller finds that too
 	}
 	defer dir.Close()
-	for _, kin := range KinOf(known, root.Name, root.Path, dir) {
-		if err := HaltOf(kin, bars, marks, nil); err != nil {
-			all = append(all, &KinError{Root: root.Path, Kin: kin, Err: err})
+	for _, other := range OverlappingRoots(known, root.Name, root.Path, dir) {
+		if err := HaltOf(other, bars, marks, nil); err != nil {
+			all = append(all, &OverlapError{Root: root.Path, Other: other, Err: err})
 		}
 	}
 	return all
@@ -63,7 +63,7 @@ func HaltsOfKin(root Kin, known []Known, bars Bars, marks Halts) (all []*KinErro
 // it, a rollback that could not be carried out, attempts of which what they left was taken away, and
 // halts of roots that share directories with it. It is nil if the root is not halted; [HaltsOf] returns
 // the attempts. It takes no lock.
-func FindHalt(root Kin, known []Known, bars Bars, marks Halts, log *audit.Log) error {
+func FindHalt(root RootRef, known []Known, bars Bars, marks Halts, log *audit.Log) error {
 	halts, err := HaltsAt(root.Path, marks)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func FindHalt(root Kin, known []Known, bars Bars, marks Halts, log *audit.Log) e
 	if halts := HaltsOf(HaltOf(root, nil, marks, log)); len(halts) > 0 {
 		return halts[0]
 	}
-	if beside := HaltsOfKin(root, known, bars, marks); len(beside) > 0 {
+	if beside := HaltsOfOverlapping(root, known, bars, marks); len(beside) > 0 {
 		return beside[0]
 	}
 	return nil

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A fair is a root, beneath a directory of its own, and an exchange for it.
-type fair struct {
+// A resetFixture is a root, beneath a directory of its own, and a reset for it.
+type resetFixture struct {
 	t     testing.TB
 	above string // the parent of the root
-	e     exchange
+	e     reset
 	times map[string]bool // directories whose time counts, by their path beneath above
 
 	before, staged sight
@@ -43,7 +43,7 @@ type seen struct {
 
 const attribute = "user.note"
 
-func (f *fair) see(dir string) sight {
+func (f *resetFixture) see(dir string) sight {
 	f.t.Helper()
 	p := sight{}
 	must(f.t, tree.Walk(dir, func(path string, n *tree.Node, err error) error {
@@ -56,7 +56,7 @@ func (f *fair) see(dir string) sight {
 	return p
 }
 
-func (f *fair) seeOne(n *tree.Node, path string) seen {
+func (f *resetFixture) seeOne(n *tree.Node, path string) seen {
 	f.t.Helper()
 	s := seen{mode: n.Mode, uid: n.Uid, gid: n.Gid, ino: n.Ino}
 	if n.IsDir() {
@@ -98,24 +98,24 @@ func (s sight) diff(now sight) string {
 	return out.String()
 }
 
-// newFair makes a root of entries, as plant does.
-func newFair(t testing.TB, above string, entries ...string) *fair {
+// newResetFixture makes a root of entries, as plant does.
+func newResetFixture(t testing.TB, above string, entries ...string) *resetFixture {
 	t.Helper()
-	f := &fair{t: t, above: above, times: map[string]bool{}, e: exchange{Change: Change{Kind: "rollback"}}}
+	f := &resetFixture{t: t, above: above, times: map[string]bool{}, e: reset{Change: Change{Kind: "rollback"}}}
 	plant(t, above, "beside")
 	plant(t, f.root(), entries...)
 	f.e.stage = func(_ context.Context, dir *pathsafe.Dir) error { return f.stage(dir) }
 	return f
 }
 
-func (f *fair) root() string          { return filepath.Join(f.above, "root") }
-func (f *fair) at(path string) string { return filepath.Join(f.root(), path) }
+func (f *resetFixture) root() string          { return filepath.Join(f.above, "root") }
+func (f *resetFixture) at(path string) string { return filepath.Join(f.root(), path) }
 
 // swap adds a swap of what stands at a path now.
-func (f *fair) swap(path string, comes bool) *Swap {
+func (f *resetFixture) swap(path string, hasNew bool) *Swap {
 	f.t.Helper()
 	s := Swap{Path: mustParse(f.t, path)}
-	if comes {
+	if hasNew {
 		s.New = Tree{}
 	}
 	d, err := pathsafe.OpenRoot(filepath.Dir(f.at(path)))
@@ -129,20 +129,20 @@ func (f *fair) swap(path string, comes bool) *Swap {
 }
 
 // clear adds a swap of an entry, and before it those of all entries in it.
-func (f *fair) clear(path string, comes bool) *Swap {
+func (f *resetFixture) clear(path string, hasNew bool) *Swap {
 	f.t.Helper()
 	in, err := os.ReadDir(f.at(path))
 	isDir := err == nil && f.kind(path) == unix.S_IFDIR
 	for i := 0; isDir && i < len(in); i++ {
 		f.clear(filepath.Join(path, in[i].Name()), false)
 	}
-	s := f.swap(path, comes)
+	s := f.swap(path, hasNew)
 	s.Empty = isDir
 	return s
 }
 
 // kind is the type of the entry at a path; 0 for none.
-func (f *fair) kind(path string) uint32 {
+func (f *resetFixture) kind(path string) uint32 {
 	var st unix.Stat_t
 	if unix.Lstat(f.at(path), &st) != nil {
 		return 0
@@ -152,7 +152,7 @@ func (f *fair) kind(path string) uint32 {
 
 // stays adds a directory that gets a mode, a time, an owner and another attribute in the
 // place of the one that it has, as far as that can be.
-func (f *fair) stays(path string, mode uint32) {
+func (f *resetFixture) stays(path string, mode uint32) {
 	f.t.Helper()
 	d := dirMeta{Metadata: Metadata{Mode: mode, ModTime: time.Unix(1_111_111_111, 222_222_222), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}}
 	if os.Geteuid() == 0 {
@@ -170,7 +170,7 @@ func (f *fair) stays(path string, mode uint32) {
 }
 
 // stage makes what comes: of every third swap a file, a directory or a link.
-func (f *fair) stage(dir *pathsafe.Dir) error {
+func (f *resetFixture) stage(dir *pathsafe.Dir) error {
 	at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
 	for i, s := range f.e.Swaps {
 		if s.New == nil {
@@ -192,10 +192,10 @@ func (f *fair) stage(dir *pathsafe.Dir) error {
 }
 
 // after is what has to be there when all is done.
-func (f *fair) after() sight {
+func (f *resetFixture) after() sight {
 	p := maps.Clone(f.before)
 	for i, s := range f.e.Swaps {
-		path := strings.Replace("root/"+s.Path.String(), "/to/", "/c/", 1) // a link of the mixed fair
+		path := strings.Replace("root/"+s.Path.String(), "/to/", "/c/", 1) // a link of the mixed resetFixture
 		maps.DeleteFunc(p, func(name string, _ seen) bool { return name == path || strings.HasPrefix(name, path+"/") })
 		if s.New != nil {
 			from := strconv.Itoa(i)
@@ -253,7 +253,7 @@ func survived(do func()) (ok bool) {
 }
 
 // session runs do in a session of the root.
-func (f *fair) session(h hook, do func(l *session) error) error {
+func (f *resetFixture) session(h hook, do func(l *session) error) error {
 	f.t.Helper()
 	root, err := pathsafe.OpenRoot(f.root())
 	must(f.t, err)
@@ -267,7 +267,7 @@ func (f *fair) session(h hook, do func(l *session) error) error {
 }
 
 // lazily does not sync: nothing is cut from its power here.
-func (f *fair) lazily(h hook) hook {
+func (f *resetFixture) lazily(h hook) hook {
 	return func(op, path string, do func() error) error {
 		if f.lazy && strings.HasPrefix(op, "sync") {
 			do = func() error { return nil }
@@ -279,24 +279,24 @@ func (f *fair) lazily(h hook) hook {
 	}
 }
 
-// run carries the exchange out.
-func (f *fair) run(h hook) error {
+// run carries the reset out.
+func (f *resetFixture) run(h hook) error {
 	f.t.Helper()
 	return f.runLogged(h, nil)
 }
 
-func (f *fair) runLogged(h hook, w *witness) error {
+func (f *resetFixture) runLogged(h hook, w *witness) error {
 	f.t.Helper()
 	if f.before == nil {
 		f.before = f.see(f.above)
 	}
 	return f.session(h, func(l *session) error {
 		l.log = w
-		return l.exchange(context.Background(), f.e)
+		return l.reset(context.Background(), f.e)
 	})
 }
 
-func (f *fair) recover(mode Mode, h hook) (out []Outcome, err error) {
+func (f *resetFixture) recover(mode Mode, h hook) (out []Outcome, err error) {
 	f.t.Helper()
 	err = f.session(h, func(l *session) error {
 		out, err = l.recover(context.Background(), mode)
@@ -305,7 +305,7 @@ func (f *fair) recover(mode Mode, h hook) (out []Outcome, err error) {
 	return out, err
 }
 
-func (f *fair) is(want sight, what string) {
+func (f *resetFixture) is(want sight, what string) {
 	f.t.Helper()
 	if d := want.diff(f.see(f.above)); d != "" {
 		f.t.Errorf("not as it was %s:\n%s", what, d)
@@ -313,7 +313,7 @@ func (f *fair) is(want sight, what string) {
 }
 
 // settle recovers and requires the state before or the state after.
-func (f *fair) settle(mode Mode) Result {
+func (f *resetFixture) settle(mode Mode) Result {
 	f.t.Helper()
 	out, err := f.recover(mode, nil)
 	if err != nil || len(out) > 1 {
@@ -344,10 +344,10 @@ func (f *fair) settle(mode Mode) Result {
 	return 0
 }
 
-// The fairs that the sweeps go through.
+// resetCases are the fixtures that the sweeps go through.
 
-func rollbackFair(t testing.TB, above string) *fair {
-	f := newFair(t, above, "keep", "a/b/c/one", "a/b/two", "a/three", "d/four", "d/stays", "empty/", "link -> keep")
+func rollbackReset(t testing.TB, above string) *resetFixture {
+	f := newResetFixture(t, above, "keep", "a/b/c/one", "a/b/two", "a/three", "d/four", "d/stays", "empty/", "link -> keep")
 	for _, path := range []string{"a/b/c/one", "a/b/c", "a/b/two", "a/b", "d/four", "link", "empty"} {
 		s := f.swap(path, false)
 		s.Empty = s.Old.Mode.IsDir()
@@ -359,9 +359,9 @@ func rollbackFair(t testing.TB, above string) *fair {
 	return f
 }
 
-// plainFair is one in which no name is beneath another one.
-func plainFair(t testing.TB, above string) *fair {
-	f := newFair(t, above, "keep", "a/file", "b/keep", "c/keep", "e/", "g/h/", "i/", "to -> c", "REPORT", "a/OLD")
+// plainReset is one in which no name is beneath another one.
+func plainReset(t testing.TB, above string) *resetFixture {
+	f := newResetFixture(t, above, "keep", "a/file", "b/keep", "c/keep", "e/", "g/h/", "i/", "to -> c", "REPORT", "a/OLD")
 	f.swap("a/file", true)
 	f.swap("b/new", true)
 	f.swap("to/more", true)
@@ -376,8 +376,8 @@ func plainFair(t testing.TB, above string) *fair {
 	return f
 }
 
-func mixedFair(t testing.TB, above string) *fair {
-	f := newFair(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "g/h/", "i/", "to -> c", "REPORT", "a/OLD")
+func mixedReset(t testing.TB, above string) *resetFixture {
+	f := newResetFixture(t, above, "keep", "a/file", "a/link -> file", "b/tree/x", "b/tree/y/z", "c/full/f", "e/", "g/h/", "i/", "to -> c", "REPORT", "a/OLD")
 	f.swap("a/file", true)  // a file for a file
 	f.swap("a/link", true)  // a directory for a link
 	f.swap("to/more", true) // a link, through a link
@@ -395,12 +395,12 @@ func mixedFair(t testing.TB, above string) *fair {
 	return f
 }
 
-func manyFair(t testing.TB, above string) *fair {
+func manyReset(t testing.TB, above string) *resetFixture {
 	var names []string
 	for i := range few + 2 {
 		names = append(names, fmt.Sprintf("d%02d/f", i))
 	}
-	f := newFair(t, above, names...)
+	f := newResetFixture(t, above, names...)
 	for _, name := range names {
 		f.swap(name, true)
 		f.stays(filepath.Dir(name), 0o750)
@@ -408,20 +408,20 @@ func manyFair(t testing.TB, above string) *fair {
 	return f
 }
 
-var fairs = []struct {
+var resetCases = []struct {
 	name string
-	make func(t testing.TB, above string) *fair
-}{{"rollback", rollbackFair}, {"plain", plainFair}, {"mixed", mixedFair}, {"many", manyFair}}
+	make func(t testing.TB, above string) *resetFixture
+}{{"rollback", rollbackReset}, {"plain", plainReset}, {"mixed", mixedReset}, {"many", manyReset}}
 
-// fairground makes fresh fairs.
-type fairground struct {
+// resetFixtures makes fresh fixtures of a reset.
+type resetFixtures struct {
 	t    *testing.T
 	base string
-	make func(t testing.TB, above string) *fair
+	make func(t testing.TB, above string) *resetFixture
 	n    int
 }
 
-func (g *fairground) fresh() *fair {
+func (g *resetFixtures) fresh() *resetFixture {
 	g.t.Helper()
 	g.n++
 	f := g.make(g.t, filepath.Join(g.base, strconv.Itoa(g.n)))
@@ -429,5 +429,5 @@ func (g *fairground) fresh() *fair {
 	return f
 }
 
-// done forgets a fair.
-func (g *fairground) done(f *fair) { _ = os.RemoveAll(f.above) }
+// done forgets a resetFixture.
+func (g *resetFixtures) done(f *resetFixture) { _ = os.RemoveAll(f.above) }

@@ -15,24 +15,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyRequestWithShelf asks for anything at all of a view with volumes that
+// TestAnyRequestWithVolumeSet asks for anything at all of a view with volumes that
 // are loaded, known by name only, and of no use.
-func TestAnyRequestWithShelf(t *testing.T) {
-	for _, shelved := range []bool{true, false} {
-		t.Run(fmt.Sprint("shelf ", shelved), func(t *testing.T) {
-			shelf := newFakeShelf()
-			var opt Shelf
-			if shelved {
-				opt = shelf
+func TestAnyRequestWithVolumeSet(t *testing.T) {
+	for _, withSet := range []bool{true, false} {
+		t.Run(fmt.Sprint("volume set ", withSet), func(t *testing.T) {
+			volumeSet := newFakeVolumeSet()
+			var opt VolumeSet
+			if withSet {
+				opt = volumeSet
 			}
 			live := File{Path: "live", Mode: 0o444, Source: Live(func() []byte { return []byte("live") })}
-			x := withShelf(t, opt, []File{textFile("top/file", "text")}, []File{live, textFile("still", "still")})
+			x := withVolumeSet(t, opt, []File{textFile("top/file", "text")}, []File{live, textFile("still", "still")})
 			snapshot := x.walk(t, ControlName, "live").NodeId
-			if shelved {
-				shelf.put("bad", &fakeVolume{tree: func(<-chan struct{}) (*Tree, error) { return nil, errNoTree }})
-				shelf.put("good", holding(textFile("d/f", "good")))
-				shelf.put("seen", holding(textFile("d/f", "seen")))
-				shelf.put("listed", holding(textFile("d/f", "listed")))
+			if withSet {
+				volumeSet.put("bad", &fakeVolume{tree: func(<-chan struct{}) (*Tree, error) { return nil, errNoTree }})
+				volumeSet.put("good", holding(textFile("d/f", "good")))
+				volumeSet.put("seen", holding(textFile("d/f", "seen")))
+				volumeSet.put("listed", holding(textFile("d/f", "listed")))
 				x.walk(t, "bad")
 				x.walk(t, "good", "d", "f")
 				x.walk(t, "seen")
@@ -84,16 +84,16 @@ func anyRequest(t *rapid.T, x *fixture, snapshot uint64) {
 	}
 }
 
-// TestShelfTreeOnce: however many enter, by whatever request, the tree is made
+// TestVolumeSetTreeOnce: however many enter, by whatever request, the tree is made
 // once and all get it.
-func TestShelfTreeOnce(t *testing.T) {
-	shelf, gate := newFakeShelf(), make(chan struct{})
-	v := shelf.put("v", &fakeVolume{})
+func TestVolumeSetTreeOnce(t *testing.T) {
+	volumeSet, gate := newFakeVolumeSet(), make(chan struct{})
+	v := volumeSet.put("v", &fakeVolume{})
 	v.tree = func(<-chan struct{}) (*Tree, error) {
 		<-gate
 		return NewTree(slices.Values([]File{textFile("f", "text")}), nil)
 	}
-	x := withShelf(t, shelf, nil, nil)
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	node := x.walk(t, "v").NodeId
 	if v.calls.Load() != 0 {
 		t.Error("looking at a volume enters it")
@@ -126,16 +126,16 @@ func TestShelfTreeOnce(t *testing.T) {
 	}
 }
 
-// TestShelfInterrupted: one who waits and is interrupted gets EINTR, also the
+// TestVolumeSetInterrupted: one who waits and is interrupted gets EINTR, also the
 // first one; the others get the tree, and it is made once.
-func TestShelfInterrupted(t *testing.T) {
-	shelf, gate := newFakeShelf(), make(chan struct{})
-	v := shelf.put("v", &fakeVolume{})
+func TestVolumeSetInterrupted(t *testing.T) {
+	volumeSet, gate := newFakeVolumeSet(), make(chan struct{})
+	v := volumeSet.put("v", &fakeVolume{})
 	v.tree = func(<-chan struct{}) (*Tree, error) {
 		<-gate
 		return NewTree(slices.Values([]File{textFile("f", "text")}), nil)
 	}
-	x := withShelf(t, shelf, nil, nil)
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	node := x.walk(t, "v").NodeId
 	if _, st := x.look(closed(), node, "f"); st != fuse.EINTR { // the first
 		t.Errorf("an interrupted lookup: %v", st)
@@ -164,9 +164,9 @@ func TestShelfInterrupted(t *testing.T) {
 // TestListedIsNotKnown: a listing says which number a volume would have, but before the name is
 // looked up there is nothing behind it.
 func TestListedIsNotKnown(t *testing.T) {
-	shelf := newFakeShelf()
-	shelf.put("v", holding(textFile("f", "text")))
-	x := withShelf(t, shelf, nil, nil)
+	volumeSet := newFakeVolumeSet()
+	volumeSet.put("v", holding(textFile("f", "text")))
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	entries := x.list(t, 1, 4096, true, func() {})
 	number := entries[len(entries)-1].Ino
 	h := fuse.InHeader{NodeId: number}
@@ -185,9 +185,9 @@ func TestListedIsNotKnown(t *testing.T) {
 	x.walk(t, "v", "f")
 }
 
-// TestShelfErrors: an attempt that fails is EIO for those who waited for it, and
+// TestVolumeSetErrors: an attempt that fails is EIO for those who waited for it, and
 // the next who comes tries again; a panic is a failure like any.
-func TestShelfErrors(t *testing.T) {
+func TestVolumeSetErrors(t *testing.T) {
 	for name, bad := range map[string]func(<-chan struct{}) (*Tree, error){
 		"error":         func(<-chan struct{}) (*Tree, error) { return nil, errNoTree },
 		"nothing":       func(<-chan struct{}) (*Tree, error) { return nil, nil },
@@ -199,15 +199,15 @@ func TestShelfErrors(t *testing.T) {
 		"panic": func(<-chan struct{}) (*Tree, error) { panic("no tree") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			shelf := newFakeShelf()
-			v := shelf.put("v", &fakeVolume{})
+			volumeSet := newFakeVolumeSet()
+			v := volumeSet.put("v", &fakeVolume{})
 			v.tree = func(done <-chan struct{}) (*Tree, error) {
 				if v.calls.Load() <= 3 {
 					return bad(done)
 				}
 				return NewTree(slices.Values([]File{textFile("f", "text")}), nil)
 			}
-			x := withShelf(t, shelf, nil, nil)
+			x := withVolumeSet(t, volumeSet, nil, nil)
 			node := x.walk(t, "v").NodeId
 			for i := range 3 {
 				if out, st := x.look(nil, node, "f"); st != fuse.EIO || out.NodeId != 0 {
@@ -225,12 +225,12 @@ func TestShelfErrors(t *testing.T) {
 	}
 }
 
-// TestShelfErrorForAll: 100 wait for an attempt that fails. None is left
+// TestVolumeSetErrorForAll: 100 wait for an attempt that fails. None is left
 // waiting, and there is never more than one attempt at a time.
-func TestShelfErrorForAll(t *testing.T) {
-	shelf := newFakeShelf()
-	v := shelf.put("v", &fakeVolume{tree: func(<-chan struct{}) (*Tree, error) { return nil, errNoTree }})
-	x := withShelf(t, shelf, nil, nil)
+func TestVolumeSetErrorForAll(t *testing.T) {
+	volumeSet := newFakeVolumeSet()
+	v := volumeSet.put("v", &fakeVolume{tree: func(<-chan struct{}) (*Tree, error) { return nil, errNoTree }})
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	node := x.walk(t, "v").NodeId
 	var group sync.WaitGroup
 	for range 100 {
@@ -248,16 +248,16 @@ func TestShelfErrorForAll(t *testing.T) {
 	}
 }
 
-// TestShelfEnds: what waits for a tree or for the latest volume ends with the
+// TestVolumeSetEnds: what waits for a tree or for the latest volume ends with the
 // view.
-func TestShelfEnds(t *testing.T) {
-	shelf := newFakeShelf()
-	shelf.put("v", &fakeVolume{tree: func(done <-chan struct{}) (*Tree, error) {
+func TestVolumeSetEnds(t *testing.T) {
+	volumeSet := newFakeVolumeSet()
+	volumeSet.put("v", &fakeVolume{tree: func(done <-chan struct{}) (*Tree, error) {
 		<-done
 		return nil, errors.New("called off")
 	}})
-	shelf.latest = func(done <-chan struct{}) string { <-done; return "" }
-	x := withShelf(t, shelf, nil, nil)
+	volumeSet.latest = func(done <-chan struct{}) string { <-done; return "" }
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	node := x.walk(t, "v").NodeId
 	var group sync.WaitGroup
 	for range 10 {
@@ -279,8 +279,8 @@ func TestShelfEnds(t *testing.T) {
 
 // TestLatest is a link that is there always, and leads somewhere sometimes.
 func TestLatest(t *testing.T) {
-	shelf := newFakeShelf()
-	x := withShelf(t, shelf, nil, nil)
+	volumeSet := newFakeVolumeSet()
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	link := x.walk(t, LatestName)
 	if link.NodeId != latestNumber || link.Mode != syscall.S_IFLNK|0o777 || link.EntryTimeout() != 0 || link.AttrTimeout() != 0 {
 		t.Errorf("%+v", link)
@@ -292,7 +292,7 @@ func TestLatest(t *testing.T) {
 	if target, st := readlink(nil, latestNumber); target != "" || st != fuse.ENOENT {
 		t.Errorf("none is the latest: %q, %v", target, st)
 	}
-	shelf.latest = func(<-chan struct{}) string { return "v" }
+	volumeSet.latest = func(<-chan struct{}) string { return "v" }
 	if target, st := readlink(nil, latestNumber); target != "v" || st != fuse.OK {
 		t.Errorf("%q, %v", target, st)
 	}
@@ -300,7 +300,7 @@ func TestLatest(t *testing.T) {
 		t.Errorf("the root: %v", st)
 	}
 	gate := make(chan struct{})
-	shelf.latest = func(<-chan struct{}) string { <-gate; return "late" }
+	volumeSet.latest = func(<-chan struct{}) string { <-gate; return "late" }
 	if target, st := readlink(closed(), latestNumber); target != "" || st != fuse.EINTR {
 		t.Errorf("interrupted: %q, %v", target, st)
 	}
@@ -308,20 +308,20 @@ func TestLatest(t *testing.T) {
 	if target, st := readlink(nil, latestNumber); target != "late" || st != fuse.OK {
 		t.Errorf("%q, %v", target, st)
 	}
-	shelf.latest = func(<-chan struct{}) string { panic("latest") }
+	volumeSet.latest = func(<-chan struct{}) string { panic("latest") }
 	if target, st := readlink(nil, latestNumber); target != "" || st == fuse.OK {
 		t.Errorf("panic: %q, %v", target, st)
 	}
 	if _, st := newFixture(t).look(nil, 1, LatestName); st != fuse.OK {
-		t.Errorf("without a shelf: %v", st)
+		t.Errorf("without a volume set: %v", st)
 	}
 }
 
-// TestShelfNamesComeAndGo: Find decides, at once, and nothing of an absence is
+// TestVolumeSetNamesComeAndGo: Find decides, at once, and nothing of an absence is
 // to be remembered; a volume that comes again is the same one.
-func TestShelfNamesComeAndGo(t *testing.T) {
-	shelf := newFakeShelf()
-	x := withShelf(t, shelf, []File{textFile("top/file", "text")}, []File{textFile("c", "c")})
+func TestVolumeSetNamesComeAndGo(t *testing.T) {
+	volumeSet := newFakeVolumeSet()
+	x := withVolumeSet(t, volumeSet, []File{textFile("top/file", "text")}, []File{textFile("c", "c")})
 	v := holding(textFile("f", "text"))
 	var node uint64
 	for i := range 5 {
@@ -329,7 +329,7 @@ func TestShelfNamesComeAndGo(t *testing.T) {
 		if st != fuse.ENOENT || out.EntryTimeout() != 0 {
 			t.Errorf("absent: %v, %v", st, out.EntryTimeout())
 		}
-		shelf.put("v", v)
+		volumeSet.put("v", v)
 		out = x.walk(t, "v")
 		if i > 0 && out.NodeId != node {
 			t.Errorf("it comes again with another number")
@@ -338,7 +338,7 @@ func TestShelfNamesComeAndGo(t *testing.T) {
 			t.Errorf("the kernel remembers it for %v", out.EntryTimeout())
 		}
 		x.walk(t, "v", "f")
-		shelf.remove("v")
+		volumeSet.remove("v")
 	}
 	if v.calls.Load() != 1 {
 		t.Errorf("its tree was made %d times", v.calls.Load())
@@ -349,24 +349,24 @@ func TestShelfNamesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestShelfListing: 10,000 volumes in small pieces, while every name of them
+// TestVolumeSetListing: 10,000 volumes in small pieces, while every name of them
 // vanishes and others come: who lists sees what was there when it was opened.
-func TestShelfListing(t *testing.T) {
+func TestVolumeSetListing(t *testing.T) {
 	many := sample.Of(2000, 10_000, 10_000)
 	for _, plus := range []bool{false, true} {
-		shelf := newFakeShelf()
-		x := withShelf(t, shelf, []File{textFile("a/b", ""), textFile("zz", "")}, []File{textFile("c", "")})
+		volumeSet := newFakeVolumeSet()
+		x := withVolumeSet(t, volumeSet, []File{textFile("a/b", ""), textFile("zz", "")}, []File{textFile("c", "")})
 		want := []string{".", "..", "a", "zz", LatestName}
 		for i := range many {
 			name := fmt.Sprintf("run-%05d", i)
-			shelf.put(name, holding(textFile("f", "")))
+			volumeSet.put(name, holding(textFile("f", "")))
 			want = append(want, name)
 		}
 		i := 0
 		entries := x.list(t, 1, 700, plus, func() {
 			for range 20 {
-				shelf.remove(fmt.Sprintf("run-%05d", (i*7919)%many))
-				shelf.put(fmt.Sprintf("new-%05d", i), holding())
+				volumeSet.remove(fmt.Sprintf("run-%05d", (i*7919)%many))
+				volumeSet.put(fmt.Sprintf("new-%05d", i), holding())
 				i++
 			}
 		})
@@ -389,15 +389,15 @@ func TestShelfListing(t *testing.T) {
 	}
 }
 
-// TestShelfEmptyAndBroken: a shelf with nothing on it, and one that cannot be
+// TestVolumeSetEmptyAndBroken: a volume set with nothing on it, and one that cannot be
 // listed.
-func TestShelfEmptyAndBroken(t *testing.T) {
-	shelf := newFakeShelf()
-	x := withShelf(t, shelf, nil, nil)
+func TestVolumeSetEmptyAndBroken(t *testing.T) {
+	volumeSet := newFakeVolumeSet()
+	x := withVolumeSet(t, volumeSet, nil, nil)
 	if got := namesOf(x.list(t, 1, 1000, true, func() {})); !slices.Equal(got, []string{".", ".."}) {
 		t.Errorf("%q", got)
 	}
-	shelf.err = errors.New("cannot list")
+	volumeSet.err = errors.New("cannot list")
 	if st := x.OpenDir(nil, &fuse.OpenIn{InHeader: fuse.InHeader{NodeId: 1}}, &fuse.OpenOut{}); st != fuse.EIO {
 		t.Errorf("%v", st)
 	}
@@ -412,8 +412,8 @@ func TestShelfEmptyAndBroken(t *testing.T) {
 
 // TestVolumeNumbers: one path, one number, for ever; two paths, two numbers.
 func TestVolumeNumbers(t *testing.T) {
-	shelf := newFakeShelf()
-	x := withShelf(t, shelf, []File{textFile("d/f", "")}, []File{textFile("d/f", "")})
+	volumeSet := newFakeVolumeSet()
+	x := withVolumeSet(t, volumeSet, []File{textFile("d/f", "")}, []File{textFile("d/f", "")})
 	seen := map[uint64]string{}
 	check := func(names ...string) uint64 {
 		t.Helper()
@@ -430,8 +430,8 @@ func TestVolumeNumbers(t *testing.T) {
 	for range 2 {
 		for i := range 20 {
 			name := fmt.Sprint("v", i)
-			if shelf.Find(name) == nil {
-				shelf.put(name, holding(textFile("d/f", ""), textFile("g", "")))
+			if volumeSet.Find(name) == nil {
+				volumeSet.put(name, holding(textFile("d/f", ""), textFile("g", "")))
 			}
 			volume := check(name)
 			dir := check(name, "d")
@@ -451,9 +451,9 @@ func TestVolumeNumbers(t *testing.T) {
 
 // TestVolumeAttributes: time and links before and after it was entered.
 func TestVolumeAttributes(t *testing.T) {
-	shelf := newFakeShelf()
-	v := shelf.put("v", holding(textFile("d/f", "12345"), textFile("e/f", "")))
-	x := withShelf(t, shelf, []File{textFile("top/f", "")}, []File{textFile("c", "long")})
+	volumeSet := newFakeVolumeSet()
+	v := volumeSet.put("v", holding(textFile("d/f", "12345"), textFile("e/f", "")))
+	x := withVolumeSet(t, volumeSet, []File{textFile("top/f", "")}, []File{textFile("c", "long")})
 	if out := x.walk(t, "v"); out.Nlink != 1 || !out.ModTime().Equal(v.ModTime()) || out.AttrTimeout() != 0 {
 		t.Errorf("not entered: %+v", out)
 	}
@@ -463,7 +463,7 @@ func TestVolumeAttributes(t *testing.T) {
 	}
 	var attr fuse.AttrOut
 	x.GetAttr(nil, &fuse.GetAttrIn{InHeader: fuse.InHeader{NodeId: 1}}, &attr)
-	if attr.Nlink != 2+1+1 || !attr.ModTime().Equal(shelf.ModTime()) || attr.Timeout() != 0 {
+	if attr.Nlink != 2+1+1 || !attr.ModTime().Equal(volumeSet.ModTime()) || attr.Timeout() != 0 {
 		t.Errorf("root: %+v", attr)
 	}
 	var st fuse.StatfsOut

@@ -11,11 +11,11 @@ import (
 // the new one away. What other processes have put at the names meanwhile makes way, and is kept;
 // so they never make an undo fail, unless they moved a directory that leads to the name.
 
-// back undoes one swap. It begins again if other processes make or remove an entry at the name
+// restoreOld undoes one swap. It begins again if other processes make or remove an entry at the name
 // between a look and a move.
-func (u *undo) back(s *swapping) (err error) {
+func (u *undo) restoreOld(s *swapping) (err error) {
 	for range maxFlips {
-		err = u.backOnce(s)
+		err = u.restoreOldOnce(s)
 		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -23,7 +23,7 @@ func (u *undo) back(s *swapping) (err error) {
 	return both(errFlips, err)
 }
 
-func (u *undo) backOnce(s *swapping) error {
+func (u *undo) restoreOldOnce(s *swapping) error {
 	slot, was, err := u.displaced(s)
 	if err != nil {
 		return err
@@ -39,17 +39,17 @@ func (u *undo) backOnce(s *swapping) error {
 	}
 	isFree, isNew := err != nil, err == nil && s.fresh.is(st)
 	if !isFree && !isNew {
-		return u.makeWay(s, in, slot, was, st)
+		return u.displaceForeign(s, in, slot, was, st)
 	}
 	switch {
-	case slot.H == nil && s.goes && s.remake != nil:
+	case slot.H == nil && s.hasOld && s.remake != nil:
 		return u.makeAgain(s, in, isNew)
 	case slot.H == nil && isNew:
 		return u.retrieve(s, in)
 	case slot.H == nil:
 		return nil // it was not swapped yet, or is back already
 	case isNew:
-		return u.swapBack(s, in, slot)
+		return u.exchangeForOld(s, in, slot)
 	}
 	return slot.shift(s.name, in, s.path.Base())
 }
@@ -106,12 +106,12 @@ func (u *undo) withoutParent(s *swapping, slot dir, err error) error {
 	return err
 }
 
-// makeWay handles a foreign entry at a name: it is moved aside if there is an old entry to
+// displaceForeign handles a foreign entry at a name: it is moved aside if there is an old entry to
 // restore, whose turn is next.
-func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) error {
+func (u *undo) displaceForeign(s *swapping, in, slot dir, was, st pathsafe.Stat) error {
 	base := s.path.Base()
 	switch {
-	case slot.H == nil && (s.remake == nil || !s.goes || st.Mode.IsDir()): // there is no entry to restore
+	case slot.H == nil && (s.remake == nil || !s.hasOld || st.Mode.IsDir()): // there is no entry to restore
 		return nil
 	case slot.H == nil:
 		return again(u.setAside(in, base, s))
@@ -130,7 +130,7 @@ func (u *undo) makeWay(s *swapping, in, slot dir, was, st pathsafe.Stat) error {
 	return err
 }
 
-// again is the error with which back begins again, now that a name is free.
+// again is the error with which restoreOld begins again, now that a name is free.
 func again(err error) error {
 	if err == nil {
 		return fs.ErrExist
@@ -186,8 +186,8 @@ func (u *undo) retrieve(s *swapping, in dir) error {
 	return err
 }
 
-// swapBack replaces a tree by the displaced entry. What comes out and is not the tree is kept.
-func (u *undo) swapBack(s *swapping, in, slot dir) error {
+// exchangeForOld replaces a tree by the displaced entry. What comes out and is not the tree is kept.
+func (u *undo) exchangeForOld(s *swapping, in, slot dir) error {
 	base := s.path.Base()
 	err := slot.exchange(s.name, in, base)
 	if err == nil {
@@ -210,7 +210,7 @@ func (u *undo) swapBack(s *swapping, in, slot dir) error {
 func (u *undo) takeLast(s *swapping) error {
 	in, err := u.parentDir(s)
 	if err != nil {
-		return nil // back checks that
+		return nil // restoreOld checks that
 	}
 	defer in.Close()
 	st, err := in.Stat(s.path.Base())

@@ -8,14 +8,14 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// LatestName is the link in the root of a view with a [Shelf]. No volume has
+// LatestName is the link in the root of a view with a [VolumeSet]. No volume has
 // that name.
 const LatestName = "latest"
 
-// shelfLookup finds a name that the shelf adds to the root. The kernel must not
+// lookupVolume finds a name that the volume set adds to the root. The kernel must not
 // remember for long that it is there, and not at all that it is not.
-func (s *fileSystem) shelfLookup(name string, out *fuse.EntryOut) fuse.Status {
-	if source := s.shelf.Find(name); source != nil {
+func (s *fileSystem) lookupVolume(name string, out *fuse.EntryOut) fuse.Status {
+	if source := s.volumeSet.Find(name); source != nil {
 		v := s.volumes.named(name, source)
 		s.checkSpoiled(v)
 		s.entry(at{v, v.tree.Load(), rootNode}, out)
@@ -39,16 +39,16 @@ func (s *fileSystem) latestAttr(out *fuse.Attr) {
 		Owner:   fuse.Owner{Uid: s.uid, Gid: s.gid},
 		Blksize: statBlock,
 	}
-	modTime := s.shelf.ModTime()
+	modTime := s.volumeSet.ModTime()
 	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
 // Readlink follows the only link there is.
 func (s *fileSystem) Readlink(cancel <-chan struct{}, in *fuse.InHeader) ([]byte, fuse.Status) {
-	if s.shelf == nil || in.NodeId != latestNumber {
+	if s.volumeSet == nil || in.NodeId != latestNumber {
 		return nil, fuse.EINVAL
 	}
-	found := s.latest.ask(func() (string, error) { return s.shelf.Latest(s.done), nil })
+	found := s.latest.ask(func() (string, error) { return s.volumeSet.Latest(s.done), nil })
 	if !await(cancel, found.ready) {
 		return nil, fuse.EINTR
 	}
@@ -72,7 +72,7 @@ type listings struct {
 	newest []string
 }
 
-// begin takes a listing of the shelf, and gives its handle.
+// begin takes a listing of the volume set, and gives its handle.
 func (l *listings) begin(names []string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,9 +99,9 @@ func (l *listings) end(handle uint64) {
 	delete(l.open, handle)
 }
 
-// openShelf begins a listing of the root. Nothing of it may be cached.
-func (s *fileSystem) openShelf(out *fuse.OpenOut) fuse.Status {
-	names, err := s.shelf.Names()
+// openVolumeRoot begins a listing of the root. Nothing of it may be cached.
+func (s *fileSystem) openVolumeRoot(out *fuse.OpenOut) fuse.Status {
+	names, err := s.volumeSet.Names()
 	if err != nil {
 		s.log.Error("the directory of the view cannot be listed", "error", err)
 		return fuse.EIO

@@ -1,20 +1,18 @@
 package staging
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/sample"
 	"golang.org/x/sys/unix"
 )
 
-func TestExchange(t *testing.T) {
-	for _, c := range fairs {
+func TestReset(t *testing.T) {
+	for _, c := range resetCases {
 		t.Run(c.name, func(t *testing.T) {
-			g := &fairground{t: t, base: t.TempDir(), make: c.make}
+			g := &resetFixtures{t: t, base: t.TempDir(), make: c.make}
 			f := g.fresh()
 			open := descriptors(t)
 			must(t, f.run(nil))
@@ -29,8 +27,8 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// calls runs a fair with a hook that fails nothing, and returns how many calls it has.
-func (g *fairground) calls(run func(f *fair, none *injector)) int {
+// calls runs a resetFixture with a hook that fails nothing, and returns how many calls it has.
+func (g *resetFixtures) calls(run func(f *resetFixture, none *injector)) int {
 	g.t.Helper()
 	f, none := g.fresh(), &injector{}
 	run(f, none)
@@ -38,10 +36,10 @@ func (g *fairground) calls(run func(f *fair, none *injector)) int {
 	return none.calls
 }
 
-// callsOfRun are those of an exchange that succeeds.
-func (g *fairground) callsOfRun() int {
+// callsOfRun are those of a reset that succeeds.
+func (g *resetFixtures) callsOfRun() int {
 	g.t.Helper()
-	return g.calls(func(f *fair, none *injector) {
+	return g.calls(func(f *resetFixture, none *injector) {
 		must(g.t, f.run(none.hook))
 		f.is(f.after(), "asked for")
 	})
@@ -49,12 +47,12 @@ func (g *fairground) callsOfRun() int {
 
 // One fault at call n, for every n: either it did not matter and everything is
 // done, or it was reported and everything is as it was before.
-func TestExchangeEveryCallFails(t *testing.T) {
-	for _, c := range fairs {
+func TestResetEveryCallFails(t *testing.T) {
+	for _, c := range resetCases {
 		for _, fault := range faults {
 			t.Run(fmt.Sprintf("%s/%v", c.name, fault), func(t *testing.T) {
 				t.Parallel()
-				g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+				g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 				back, harmless, total := 0, 0, g.callsOfRun()
 				for _, n := range tries(t, 12, total) {
 					f := g.fresh()
@@ -65,7 +63,7 @@ func TestExchangeEveryCallFails(t *testing.T) {
 					}
 					if err == nil {
 						harmless++
-						completedFair(t, f)
+						completedReset(t, f)
 					} else {
 						back++
 						f.failedWell(in, err)
@@ -84,14 +82,14 @@ func TestExchangeEveryCallFails(t *testing.T) {
 	}
 }
 
-func completedFair(t *testing.T, f *fair) {
+func completedReset(t *testing.T, f *resetFixture) {
 	t.Helper()
 	if f.settle(Automatic) != Completed {
 		t.Error("it was said to be complete")
 	}
 }
 
-func (f *fair) failedWell(in *injector, err error) {
+func (f *resetFixture) failedWell(in *injector, err error) {
 	f.t.Helper()
 	e := failure(f.t, err)
 	if e.Rollback != nil || !errors.Is(err, in.fault.err) {
@@ -105,8 +103,8 @@ func (f *fair) failedWell(in *injector, err error) {
 
 // A second fault at call n of the undo: everything is as before, or the undo
 // says that it failed, the root is halted, and a person's recovery ends it.
-func TestExchangeEveryCallOfUndoFails(t *testing.T) {
-	for _, c := range fairs {
+func TestResetEveryCallOfUndoFails(t *testing.T) {
+	for _, c := range resetCases {
 		for _, fault := range faults {
 			for _, last := range []string{"settle", "create .spectrum06_committed.new", "sync"} {
 				if c.name == "many" && (fault != faults[0] || last != "settle") {
@@ -114,14 +112,14 @@ func TestExchangeEveryCallOfUndoFails(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%v/%s", c.name, fault, last), func(t *testing.T) {
 					t.Parallel()
-					sweepUndo(&fairground{t: t, base: mountTmpfs(t, ""), make: c.make}, fault, last)
+					sweepUndo(&resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}, fault, last)
 				})
 			}
 		}
 	}
 }
 
-// breakAt lets the exchange fail at a call, and hands the calls after it to in.
+// breakAt lets the reset fail at a call, and hands the calls after it to in.
 // "sync" is the one after the record COMMITTED has got its name.
 func breakAt(last string, in *injector) hook {
 	broken, renamed := false, false
@@ -139,14 +137,14 @@ func breakAt(last string, in *injector) hook {
 	}
 }
 
-func sweepUndo(g *fairground, fault fault, last string) {
+func sweepUndo(g *resetFixtures, fault fault, last string) {
 	t := g.t
 	t.Helper()
-	run := func(f *fair, in *injector) *Error {
-		f.e.settled = func(context.Context, *pathsafe.Dir) error { return nil }
+	run := func(f *resetFixture, in *injector) *Error {
+		f.e.settled = func() error { return nil }
 		return failure(t, f.run(breakAt(last, in)))
 	}
-	total := g.calls(func(f *fair, none *injector) {
+	total := g.calls(func(f *resetFixture, none *injector) {
 		if e := run(f, none); e.Rollback != nil {
 			t.Error(e)
 		}
@@ -181,11 +179,11 @@ func sweepUndo(g *fairground, fault fault, last string) {
 }
 
 // From call n on everything fails, the undo too.
-func TestExchangeEverythingFailsFromCall(t *testing.T) {
-	for _, c := range fairs {
+func TestResetEverythingFailsFromCall(t *testing.T) {
+	for _, c := range resetCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 			ends, total := map[Result]int{}, g.callsOfRun()
 			for _, n := range tries(t, 15, total) {
 				f := g.fresh()
@@ -211,11 +209,11 @@ func TestExchangeEverythingFailsFromCall(t *testing.T) {
 
 // Killed before call n, for every n, and the recovery killed before its call m. In
 // the sweep some of the commits have every recovery killed, in the long run all.
-func TestExchangeKilled(t *testing.T) {
-	for _, c := range fairs {
+func TestResetKilled(t *testing.T) {
+	for _, c := range resetCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 			total := g.callsOfRun()
 			ends, pairs := map[Result]int{}, 0
 			for _, n := range tries(t, 15, total) {
@@ -237,14 +235,14 @@ func TestExchangeKilled(t *testing.T) {
 	}
 }
 
-// pairedCalls returns before which calls an exchange is killed whose recovery is
+// pairedCalls returns before which calls a reset is killed whose recovery is
 // killed too.
-func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
+func pairedCalls(t *testing.T, resetFixture string, total int) (calls []int) {
 	if sampled() {
 		return tries(t, 3, total)
 	}
-	step := map[string]int{"rollback": 1, "plain": 2, "mixed": 2, "many": 11}[fair]
-	stride := map[string]int{"rollback": 22, "plain": 55, "mixed": 55, "many": 299}[fair]
+	step := map[string]int{"rollback": 1, "plain": 2, "mixed": 2, "many": 11}[resetFixture]
+	stride := map[string]int{"rollback": 22, "plain": 55, "mixed": 55, "many": 299}[resetFixture]
 	for n := 1; n <= total; n++ {
 		if sample.Now() == sample.Long || n%stride < step && (n-1)%step == 0 {
 			calls = append(calls, n)
@@ -253,9 +251,9 @@ func pairedCalls(t *testing.T, fair string, total int) (calls []int) {
 	return calls
 }
 
-// killRecoveries kills the recovery of an exchange that was killed before call n, and
+// killRecoveries kills the recovery of a reset that was killed before call n, and
 // returns how many recoveries it has killed.
-func (g *fairground) killRecoveries(n int) int {
+func (g *resetFixtures) killRecoveries(n int) int {
 	g.t.Helper()
 	f, none := g.killedAt(n), &injector{}
 	_, err := f.recover(Automatic, none.hook)
@@ -276,13 +274,13 @@ func (g *fairground) killRecoveries(n int) int {
 	return len(pairs)
 }
 
-// An exchange is killed while it removes its directories in staging, and the recovery, which
+// A reset is killed while it removes its directories in staging, and the recovery, which
 // makes those again that are missing, before each of its calls.
-func TestExchangeKilledAtItsEnd(t *testing.T) {
-	for _, c := range fairs[:2] {
+func TestResetKilledAtItsEnd(t *testing.T) {
+	for _, c := range resetCases[:2] {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			g := &fairground{t: t, base: mountTmpfs(t, ""), make: c.make}
+			g := &resetFixtures{t: t, base: mountTmpfs(t, ""), make: c.make}
 			total := g.callsOfRun()
 			for n := total - 12; n <= total; n++ {
 				f, none := g.killedAt(n), &injector{}
@@ -303,8 +301,8 @@ func TestExchangeKilledAtItsEnd(t *testing.T) {
 	}
 }
 
-// killedAt makes a fair whose exchange was killed before call n.
-func (g *fairground) killedAt(n int) *fair {
+// killedAt makes a resetFixture whose reset was killed before call n.
+func (g *resetFixtures) killedAt(n int) *resetFixture {
 	g.t.Helper()
 	f := g.fresh()
 	f.lazy = true

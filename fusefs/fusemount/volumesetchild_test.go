@@ -21,17 +21,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dirShelf is a shelf of the directories below "runs" of a directory. Files
+// dirVolumeSet is a volume set of the directories below "runs" of a directory. Files
 // below "bend" make it behave badly, as long as they are there.
-type dirShelf struct{ dir string }
+type dirVolumeSet struct{ dir string }
 
-func (s dirShelf) bent(how string) bool {
+func (s dirVolumeSet) bent(how string) bool {
 	_, err := os.Lstat(filepath.Join(s.dir, "bend", how))
 	return err == nil
 }
 
 // slow waits until it is not bent that way any more.
-func (s dirShelf) slow(how string, done <-chan struct{}) bool {
+func (s dirVolumeSet) slow(how string, done <-chan struct{}) bool {
 	for s.bent(how) {
 		select {
 		case <-done:
@@ -42,7 +42,7 @@ func (s dirShelf) slow(how string, done <-chan struct{}) bool {
 	return true
 }
 
-func (s dirShelf) Names() ([]string, error) {
+func (s dirVolumeSet) Names() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
 	var names []string
 	for _, e := range entries {
@@ -51,14 +51,14 @@ func (s dirShelf) Names() ([]string, error) {
 	return names, err
 }
 
-func (s dirShelf) Find(name string) fusefs.Volume {
+func (s dirVolumeSet) Find(name string) fusefs.Volume {
 	if _, err := os.Lstat(filepath.Join(s.dir, "runs", name)); err != nil || strings.HasPrefix(name, ".") {
 		return nil
 	}
 	return dirVolume{s, name}
 }
 
-func (s dirShelf) Latest(done <-chan struct{}) string {
+func (s dirVolumeSet) Latest(done <-chan struct{}) string {
 	fmt.Println("latest")
 	if !s.slow("latest.slow", done) {
 		return ""
@@ -67,27 +67,27 @@ func (s dirShelf) Latest(done <-chan struct{}) string {
 	return string(target)
 }
 
-func (s dirShelf) ModTime() time.Time { return time.Unix(1e9, 0) }
+func (s dirVolumeSet) ModTime() time.Time { return time.Unix(1e9, 0) }
 
-func (s dirShelf) Perm() fs.FileMode { return 0o777 }
+func (s dirVolumeSet) Perm() fs.FileMode { return 0o777 }
 
 type dirVolume struct {
-	shelf dirShelf
-	name  string
+	volumeSet dirVolumeSet
+	name      string
 }
 
 func (v dirVolume) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	fmt.Println("tree", v.name)
-	if !v.shelf.slow(v.name+".slow", done) {
+	if !v.volumeSet.slow(v.name+".slow", done) {
 		return nil, errors.New("called off")
 	}
-	if v.shelf.bent(v.name + ".error") {
+	if v.volumeSet.bent(v.name + ".error") {
 		return nil, errNoTree
 	}
-	if v.shelf.bent(v.name + ".panic") {
+	if v.volumeSet.bent(v.name + ".panic") {
 		panic("no tree")
 	}
-	files, err := describeAll(filepath.Join(v.shelf.dir, "runs", v.name), 0)
+	files, err := describeAll(filepath.Join(v.volumeSet.dir, "runs", v.name), 0)
 	for i := range files {
 		files[i].Source = attributed{files[i].Source, someXAttrs}
 	}
@@ -97,14 +97,14 @@ func (v dirVolume) Tree(done <-chan struct{}) (*fusefs.Tree, error) {
 	return fusefs.NewTree(slices.Values(files), slices.Values([]fusefs.File{textFile("which", v.name)}))
 }
 
-func (v dirVolume) Spoiled() bool      { return v.shelf.bent(v.name + ".spoiled") }
+func (v dirVolume) Spoiled() bool      { return v.volumeSet.bent(v.name + ".spoiled") }
 func (v dirVolume) ModTime() time.Time { return time.Unix(2e9, 0) }
 
 func (v dirVolume) Perm() fs.FileMode { return 0o777 }
 
-// childShelf serves a shelf until SIGTERM. On SIGUSR1 it says how many
+// childVolumeSet serves a volume set until SIGTERM. On SIGUSR1 it says how many
 // contents of live files are still held.
-func childShelf(o orders) error {
+func childVolumeSet(o orders) error {
 	signals := make(chan os.Signal, 10)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGUSR1)
 	var n, kept atomic.Int64
@@ -121,7 +121,7 @@ func childShelf(o orders) error {
 		return err
 	}
 	before := runtime.NumGoroutine()
-	v, err := mountWith(o.system(), tree, o.Mountpoint, Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), Shelf: dirShelf{o.Source}})
+	v, err := mountWith(o.system(), tree, o.Mountpoint, Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil)), VolumeSet: dirVolumeSet{o.Source}})
 	if err != nil {
 		return err
 	}
@@ -164,40 +164,40 @@ func changeOften(n *atomic.Int64, stop <-chan struct{}) {
 	}
 }
 
-// shelfView is a served shelf.
-type shelfView struct {
+// volumeSetView is a served volume set.
+type volumeSetView struct {
 	*child
 	t   *testing.T
 	src string
 }
 
-// serveShelf serves a shelf with some volumes, each with a file "f" that holds
+// serveVolumeSet serves a volume set with some volumes, each with a file "f" that holds
 // its name, and "d/big" of 64 blocks.
-func serveShelf(t *testing.T, names ...string) *shelfView {
+func serveVolumeSet(t *testing.T, names ...string) *volumeSetView {
 	t.Helper()
-	s := serveShelfAs(t, orders{})
+	s := serveVolumeSetAs(t, orders{})
 	for _, name := range names {
 		s.put(name)
 	}
 	return s
 }
 
-// serveShelfAs serves an empty shelf as ordered.
-func serveShelfAs(t *testing.T, o orders, env ...string) *shelfView {
+// serveVolumeSetAs serves an empty volume set as ordered.
+func serveVolumeSetAs(t *testing.T, o orders, env ...string) *volumeSetView {
 	t.Helper()
-	s := &shelfView{t: t, src: t.TempDir()}
+	s := &volumeSetView{t: t, src: t.TempDir()}
 	for _, dir := range []string{"runs", "bend"} {
 		if err := os.Mkdir(filepath.Join(s.src, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o.Scenario, o.Source, o.Mountpoint = "shelf", s.src, mountDir(t)
+	o.Scenario, o.Source, o.Mountpoint = "volume set", s.src, mountDir(t)
 	s.child = start(t, o, env...)
 	s.mount = s.line("ready")
 	return s
 }
 
-func (s *shelfView) put(name string) {
+func (s *volumeSetView) put(name string) {
 	s.t.Helper()
 	dir := filepath.Join(s.src, "runs", name)
 	big := strings.Repeat(fmt.Sprintf("%-64s", name), 64*testBlock/64)
@@ -207,15 +207,15 @@ func (s *shelfView) put(name string) {
 	}
 }
 
-// bend makes the shelf behave badly, straighten well again.
-func (s *shelfView) bend(how, text string) {
+// bend makes the volume set behave badly, straighten well again.
+func (s *volumeSetView) bend(how, text string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.src, "bend", how), []byte(text), 0o644); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func (s *shelfView) straighten(how string) {
+func (s *volumeSetView) straighten(how string) {
 	s.t.Helper()
 	if err := os.Remove(filepath.Join(s.src, "bend", how)); err != nil {
 		s.t.Fatal(err)
@@ -223,10 +223,10 @@ func (s *shelfView) straighten(how string) {
 }
 
 // at is a path in the view.
-func (s *shelfView) at(path string) string { return filepath.Join(s.mount, path) }
+func (s *volumeSetView) at(path string) string { return filepath.Join(s.mount, path) }
 
 // reads says that a file reads as a text.
-func (s *shelfView) reads(path, want string) {
+func (s *volumeSetView) reads(path, want string) {
 	s.t.Helper()
 	if got, err := os.ReadFile(s.at(path)); err != nil || string(got) != want {
 		s.t.Errorf("%s: %q, %v, want %q", path, got, err, want)
@@ -234,13 +234,13 @@ func (s *shelfView) reads(path, want string) {
 }
 
 // end unmounts; nothing may be left.
-func (s *shelfView) end() {
+func (s *volumeSetView) end() {
 	s.t.Helper()
 	signalAndExit(s.t, s.child, unix.SIGTERM)
 }
 
 // inode gives the number that stat shows, of a link itself.
-func (s *shelfView) inode(path string) uint64 {
+func (s *volumeSetView) inode(path string) uint64 {
 	s.t.Helper()
 	var st unix.Stat_t
 	if err := unix.Lstat(s.at(path), &st); err != nil {
@@ -250,7 +250,7 @@ func (s *shelfView) inode(path string) uint64 {
 }
 
 // says waits for lines of stdout, in whatever order they come.
-func (s *shelfView) says(lines ...string) {
+func (s *volumeSetView) says(lines ...string) {
 	s.t.Helper()
 	for len(lines) > 0 {
 		got := s.line("")
@@ -260,7 +260,7 @@ func (s *shelfView) says(lines ...string) {
 
 // checkInodes compares the numbers of a listing itself (ls shows others) with
 // what stat says.
-func (s *shelfView) checkInodes(dir string) {
+func (s *volumeSetView) checkInodes(dir string) {
 	s.t.Helper()
 	fd, err := unix.Open(s.at(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A seam wraps all system calls of this package.
-type seam struct {
+// A sysHook wraps all system calls of this package.
+type sysHook struct {
 	sys.Hook
 	watch Watch
 	// everywhere has content taken over on any file system: the tests of that are in
@@ -34,7 +34,7 @@ type Watch struct {
 }
 
 // Watch has w hear of all work that begins from now on.
-func (s *Store) Watch(w Watch) { s.seam.watch = w }
+func (s *Store) Watch(w Watch) { s.sysHook.watch = w }
 
 // begin reports the files of the work.
 func (w Watch) begin(work string, about iter.Seq[*Entry]) {
@@ -66,13 +66,13 @@ func (w Watch) sync() {
 	}
 }
 
-// A dir is a directory handle whose calls go through the seam.
+// A dir is a directory handle whose calls go through the hook.
 type dir struct {
 	sys.Dir
-	s *seam
+	s *sysHook
 }
 
-func on(h *pathsafe.Dir, s *seam) dir { return dir{sys.Dir{H: h, Hook: &s.Hook}, s} }
+func on(h *pathsafe.Dir, s *sysHook) dir { return dir{sys.Dir{H: h, Hook: &s.Hook}, s} }
 
 func (d dir) reopen() (dir, error) {
 	var own *pathsafe.Dir
@@ -114,8 +114,8 @@ func (d dir) rename(name string, to dir, newName string) error {
 	return d.s.Do("rename", newName, func() error { return d.H.RenameNoReplace(name, to.H, newName) })
 }
 
-func (d dir) swap(name string, with dir, other string) error {
-	return d.s.Do("swap", other, func() error { return d.H.RenameExchange(name, with.H, other) })
+func (d dir) exchange(name string, with dir, other string) error {
+	return d.s.Do("exchange", other, func() error { return d.H.RenameExchange(name, with.H, other) })
 }
 
 func (d dir) readlink(name string) (target string, err error) {
@@ -142,7 +142,7 @@ func (d dir) xattrs(name string) (all []pathsafe.Xattr, err error) {
 // Calls on files and inodes.
 
 // read fills buf as far as the file goes.
-func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
+func (s *sysHook) read(f *os.File, buf []byte) (n int, err error) {
 	err = s.Do("read", f.Name(), func() error {
 		n, err = io.ReadFull(f, buf)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -157,7 +157,7 @@ func (s *seam) read(f *os.File, buf []byte) (n int, err error) {
 }
 
 // rewind goes back to the beginning of f.
-func (s *seam) rewind(f *os.File) error {
+func (s *sysHook) rewind(f *os.File) error {
 	return s.Do("seek", f.Name(), func() error {
 		_, err := f.Seek(0, io.SeekStart)
 		return err
@@ -165,19 +165,19 @@ func (s *seam) rewind(f *os.File) error {
 }
 
 // skip leaves a hole of n bytes.
-func (s *seam) skip(f *os.File, n int) error {
+func (s *sysHook) skip(f *os.File, n int) error {
 	return s.Do("seek", f.Name(), func() error {
 		_, err := f.Seek(int64(n), io.SeekCurrent)
 		return err
 	})
 }
 
-func (s *seam) truncate(f *os.File, size int64) error {
+func (s *sysHook) truncate(f *os.File, size int64) error {
 	return s.Do("truncate", f.Name(), func() error { return f.Truncate(size) })
 }
 
 // clone shares the blocks of src with dst, where the file system can.
-func (s *seam) clone(dst, src *os.File) error {
+func (s *sysHook) clone(dst, src *os.File) error {
 	return s.Do("clone", dst.Name(), func() error {
 		return unix.IoctlFileClone(int(dst.Fd()), int(src.Fd()))
 	})
@@ -185,7 +185,7 @@ func (s *seam) clone(dst, src *os.File) error {
 
 // holes returns whether f has a hole before its end, and how many bytes are holes, counted
 // until they are too many.
-func (s *seam) holes(f *os.File, size int64) (sparse bool, bytes int64, err error) {
+func (s *sysHook) holes(f *os.File, size int64) (sparse bool, bytes int64, err error) {
 	err = s.Do("find hole", f.Name(), func() error {
 		hole, err := f.Seek(0, unix.SEEK_HOLE)
 		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTSUP) {

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 )
 
-// Site is the place of a target.
-type Site struct {
+// TargetState is what is at the path of a target.
+type TargetState struct {
 	// Exists: something stands at the path itself, a link of any kind
 	// included, or one of its parents exists and is not a directory.
 	Exists bool
@@ -22,39 +22,39 @@ type Site struct {
 // Survey returns the place of p beneath d. Symbolic links are followed as long as every step
 // stays beneath d; one that leaves it, also as the last component, is ErrEscape. A parent on
 // another mount or subvolume is ErrCrossesMount.
-func (d *Dir) Survey(p Path) (Site, error) {
+func (d *Dir) Survey(p Path) (TargetState, error) {
 	if err := p.checkLength(); err != nil {
-		return Site{}, d.wrap("survey", p.s, err)
+		return TargetState{}, d.wrap("survey", p.s, err)
 	}
 	for n := 1; ; n++ {
 		rel, _ := p.prefix(n)
 		last := len(rel) == len(p.s)
-		site, found, err := d.surveyStep(rel, last)
+		target, found, err := d.surveyStep(rel, last)
 		if err != nil {
-			return Site{}, d.wrap("survey", p.s, err)
+			return TargetState{}, d.wrap("survey", p.s, err)
 		}
 		if found {
-			site.Missing = n - 1
-			return site, nil
+			target.Missing = n - 1
+			return target, nil
 		}
 	}
 }
 
 // surveyStep looks at one prefix of a path. It has found out unless the prefix
 // is a directory with more to come.
-func (d *Dir) surveyStep(rel string, last bool) (site Site, found bool, err error) {
+func (d *Dir) surveyStep(rel string, last bool) (target TargetState, found bool, err error) {
 	st, err := d.statRel(rel)
 	switch {
 	case err == nil:
 		here := last || !st.Mode.IsDir()
-		return Site{Exists: here}, here, nil
+		return TargetState{Exists: here}, here, nil
 	case errors.Is(err, fs.ErrNotExist):
 		taken, err := d.taken(rel)
-		return Site{Exists: taken}, err == nil, err
+		return TargetState{Exists: taken}, err == nil, err
 	case errors.Is(err, ErrCrossesMount) && last:
-		return Site{Exists: true}, true, nil
+		return TargetState{Exists: true}, true, nil
 	}
-	return Site{}, false, err
+	return TargetState{}, false, err
 }
 
 func (d *Dir) statRel(rel string) (Stat, error) {

@@ -1,7 +1,6 @@
 package staging
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -12,32 +11,31 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/test/tree"
 	"golang.org/x/sys/unix"
 )
 
-// TestEverySyncOfExchange holds the calls of exchanges, undos and recoveries against the
+// TestEverySyncOfReset holds the calls of resets, undos and recoveries against the
 // rule that nothing is built on what was not synced. Then it takes each sync out: the
 // rule has to be broken in at least one of them, or spareSyncs has the reason why not.
-func TestEverySyncOfExchange(t *testing.T) {
-	tally := map[string]int{}     // how often each sync was missed
-	for _, c := range fairs[:3] { // the rollback has a syncfs like that of many swaps
+func TestEverySyncOfReset(t *testing.T) {
+	tally := map[string]int{}          // how often each sync was missed
+	for _, c := range resetCases[:3] { // the rollback has a syncfs like that of many swaps
 		var kills []int
-		try := func(scene string, do func(f *fair, r *recorder)) {
+		try := func(commitFixture string, do func(f *resetFixture, r *recorder)) {
 			t.Helper()
 			f := c.make(t, filepath.Join(t.TempDir(), "x"))
 			f.lazy = true
 			r := &recorder{f: f, ended: true}
 			do(f, r)
-			r.judge(c.name+", "+scene, tally)
-			if scene == "run" {
+			r.judge(c.name+", "+commitFixture, tally)
+			if commitFixture == "run" {
 				kills = r.kills()
 			}
 		}
-		try("run", func(f *fair, r *recorder) { must(t, f.run(r.hook(nil))) })
+		try("run", func(f *resetFixture, r *recorder) { must(t, f.run(r.hook(nil))) })
 		for _, n := range kills {
-			try(fmt.Sprintf("killed before sync %d", n), func(f *fair, r *recorder) {
+			try(fmt.Sprintf("killed before sync %d", n), func(f *resetFixture, r *recorder) {
 				if survived(func() { _ = f.run(r.hook(killerOfSync(n))) }) {
 					t.Fatalf("sync %d was not reached", n)
 				}
@@ -47,32 +45,32 @@ func TestEverySyncOfExchange(t *testing.T) {
 			})
 		}
 		for _, last := range []string{"settle", "sync"} {
-			try("undone after "+last, func(f *fair, r *recorder) {
-				f.e.settled = func(context.Context, *pathsafe.Dir) error { return nil }
+			try("undone after "+last, func(f *resetFixture, r *recorder) {
+				f.e.settled = func() error { return nil }
 				if e := failure(t, f.run(r.hook(breakAt(last, &injector{})))); e.Rollback != nil {
 					t.Fatal(e)
 				}
 			})
 		}
-		try("beside others", func(f *fair, r *recorder) {
+		try("beside others", func(f *resetFixture, r *recorder) {
 			f.unsettled(f.rival(map[string]string{"rollback": "a/b", "plain": "a/file", "mixed": "a/file"}[c.name]))
 			if e := failure(t, f.run(r.hook(nil))); e.Rollback != nil {
 				t.Fatal(e)
 			}
 		})
-		try("halted", func(f *fair, r *recorder) {
+		try("halted", func(f *resetFixture, r *recorder) {
 			f.unsettled(func() { must(t, os.Rename(f.at("a"), f.at("moved"))) })
 			if e := failure(t, f.run(r.hook(nil))); e.Rollback == nil {
 				t.Fatal(e)
 			}
 		})
-		try("kept", func(f *fair, r *recorder) {
+		try("kept", func(f *resetFixture, r *recorder) {
 			r.release(func() { must(t, os.Remove(filepath.Join(f.journal(), intentName))) })
 		})
-		try("set aside", func(f *fair, r *recorder) {
+		try("set aside", func(f *resetFixture, r *recorder) {
 			r.release(func() { must(t, os.Chmod(f.journal(), 0o755)) })
 		})
-		try("set aside, committed", func(f *fair, r *recorder) {
+		try("set aside, committed", func(f *resetFixture, r *recorder) {
 			r.releaseAt("remove directory new", func() { must(t, os.Chmod(f.journal(), 0o755)) })
 		})
 	}
@@ -140,7 +138,7 @@ func killerOfSync(n int) hook {
 	}
 }
 
-// release makes the journal of a killed exchange one that is not believed, and has it
+// release makes the journal of a killed reset one that is not believed, and has it
 // released.
 func (r *recorder) release(spoil func()) {
 	r.f.t.Helper()
@@ -161,12 +159,12 @@ func (r *recorder) releaseAt(call string, spoil func()) {
 	}
 }
 
-// A recorder records what the calls of an exchange change, and what they sync.
+// A recorder records what the calls of a reset change, and what they sync.
 type recorder struct {
-	f     *fair
+	f     *resetFixture
 	now   map[nameKey]entry
 	all   []effect
-	ended bool // the last session ended an exchange
+	ended bool // the last session ended a reset
 }
 
 // A nameKey is a name in a directory, which is known by its inode.
@@ -297,7 +295,7 @@ func placed(key nameKey, path string, gone bool) nameChange {
 	names := strings.Split(path, "/")
 	for i, name := range names {
 		c.kept = strings.HasPrefix(name, keptPrefix)
-		if c.staged = c.kept || strings.HasPrefix(name, exchangePrefix); c.staged {
+		if c.staged = c.kept || strings.HasPrefix(name, resetPrefix); c.staged {
 			c.way = names[i+1:]
 			break
 		}
@@ -357,7 +355,7 @@ func faultsOf(all []effect, ended bool) []string {
 	return r.faults
 }
 
-// partNames are the directories in the staging directory of an exchange.
+// partNames are the directories in the staging directory of a reset.
 var partNames = []string{newsName, oldsName, trashName}
 
 // before judges a change that is about to be made.
@@ -448,13 +446,13 @@ func (r *recorder) kills() (numbers []int) {
 
 // judge holds a recording against the rules, takes out each sync, and counts how often
 // that was noticed.
-func (r *recorder) judge(scene string, tally map[string]int) {
+func (r *recorder) judge(commitFixture string, tally map[string]int) {
 	t := r.f.t
 	t.Helper()
 	faults := faultsOf(r.all, r.ended)
 	slices.Sort(faults)
 	for _, fault := range slices.Compact(faults) {
-		t.Errorf("%s: %s", scene, fault)
+		t.Errorf("%s: %s", commitFixture, fault)
 	}
 	last := "nothing"
 	for i, e := range r.all {

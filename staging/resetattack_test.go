@@ -27,7 +27,7 @@ func before(call string, do func()) hook {
 }
 
 // rival puts a file of its own at a path, over what is there.
-func (f *fair) rival(path string) func() {
+func (f *resetFixture) rival(path string) func() {
 	return func() {
 		f.t.Helper()
 		temp := filepath.Join(f.above, "rival")
@@ -37,7 +37,7 @@ func (f *fair) rival(path string) func() {
 	}
 }
 
-func (f *fair) isRival(path string) {
+func (f *resetFixture) isRival(path string) {
 	f.t.Helper()
 	if b, err := os.ReadFile(filepath.Join(f.above, path)); err != nil || string(b) != "rival" {
 		f.t.Errorf("%q: the rival's is %q, %v", path, b, err)
@@ -46,15 +46,15 @@ func (f *fair) isRival(path string) {
 
 var errUnsettled = errors.New("unsettled")
 
-// unsettled lets the exchange fail at its end, when do has been done.
-func (f *fair) unsettled(do func()) {
-	f.e.settled = func(context.Context, *pathsafe.Dir) error {
+// unsettled lets the reset fail at its end, when do has been done.
+func (f *resetFixture) unsettled(do func()) {
+	f.e.settled = func() error {
 		do()
 		return errUnsettled
 	}
 }
 
-func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
+func (f *resetFixture) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
 	f.t.Helper()
 	err = f.session(nil, func(l *session) error {
 		l.log = w
@@ -64,20 +64,20 @@ func (f *fair) recoverLogged(w *witness, mode Mode) (out []Outcome, err error) {
 	return out, err
 }
 
-// TestExchangeConflicts: where the directories of the names are not as the caller saw them, that is
+// TestResetConflicts: where the directories of the names are not as the caller saw them, that is
 // found before anything is written.
-func TestExchangeConflicts(t *testing.T) {
+func TestResetConflicts(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(f *fair)
+		change func(f *resetFixture)
 		path   string
 	}{
-		"no parent":         {func(f *fair) { must(f.t, os.Rename(f.at("g"), f.at("k"))) }, "g/h"},
-		"parent is a file":  {func(f *fair) { must(f.t, os.RemoveAll(f.at("g"))); plant(f.t, f.root(), "g") }, "g/h"},
-		"no staying one":    {func(f *fair) { f.e.dirs[0].Path = mustParse(f.t, "none") }, "none"},
-		"a file that stays": {func(f *fair) { f.e.dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
+		"no parent":         {func(f *resetFixture) { must(f.t, os.Rename(f.at("g"), f.at("k"))) }, "g/h"},
+		"parent is a file":  {func(f *resetFixture) { must(f.t, os.RemoveAll(f.at("g"))); plant(f.t, f.root(), "g") }, "g/h"},
+		"no staying one":    {func(f *resetFixture) { f.e.dirs[0].Path = mustParse(f.t, "none") }, "none"},
+		"a file that stays": {func(f *resetFixture) { f.e.dirs[0].Path = mustParse(f.t, "keep") }, "keep"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+			f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 			c.change(f)
 			f.times["root"] = true
 			w := &witness{}
@@ -96,32 +96,32 @@ func TestExchangeConflicts(t *testing.T) {
 	}
 }
 
-func TestExchangeRejects(t *testing.T) {
-	good := func() exchange {
-		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+func TestResetRejects(t *testing.T) {
+	good := func() reset {
+		f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 		return f.e
 	}
-	for name, spoil := range map[string]func(e *exchange){
-		"no kind":           func(e *exchange) { e.Kind = "" },
-		"a commit":          func(e *exchange) { e.Kind = KindCommit },
-		"kind in words":     func(e *exchange) { e.Kind = "roll back" },
-		"nothing":           func(e *exchange) { e.Swaps, e.dirs = nil, nil },
-		"twice":             func(e *exchange) { e.Swaps = append(e.Swaps, e.Swaps[0]) },
-		"beneath another":   func(e *exchange) { e.Swaps = append(e.Swaps, Swap{Path: mustParse(t, "b/tree/more"), New: Tree{}}) },
-		"no path":           func(e *exchange) { e.Swaps[0].Path = pathsafe.Path{} },
-		"no swap":           func(e *exchange) { e.Swaps[3].New = nil },
-		"empty file":        func(e *exchange) { e.Swaps[0].Empty = true },
-		"mode":              func(e *exchange) { e.dirs[0].Mode = 0o10000 },
-		"directory goes":    func(e *exchange) { e.dirs[0].Path = mustParse(t, "g/h") },
-		"directory is gone": func(e *exchange) { e.dirs[0].Path = mustParse(t, "b/tree/y") },
-		"directory twice":   func(e *exchange) { e.dirs = append(e.dirs, e.dirs[0]) },
-		"an artifact":       func(e *exchange) { e.Swaps[3].New = &Artifact{} },
-		"no UUID":           func(e *exchange) { e.Attempt = "1" },
-		"what stays goes":   func(e *exchange) { e.Swaps[0].New = &Metadata{} },
-		"a whole directory": func(e *exchange) {
+	for name, spoil := range map[string]func(e *reset){
+		"no kind":           func(e *reset) { e.Kind = "" },
+		"a commit":          func(e *reset) { e.Kind = KindCommit },
+		"kind in words":     func(e *reset) { e.Kind = "roll back" },
+		"nothing":           func(e *reset) { e.Swaps, e.dirs = nil, nil },
+		"twice":             func(e *reset) { e.Swaps = append(e.Swaps, e.Swaps[0]) },
+		"beneath another":   func(e *reset) { e.Swaps = append(e.Swaps, Swap{Path: mustParse(t, "b/tree/more"), New: Tree{}}) },
+		"no path":           func(e *reset) { e.Swaps[0].Path = pathsafe.Path{} },
+		"no swap":           func(e *reset) { e.Swaps[3].New = nil },
+		"empty file":        func(e *reset) { e.Swaps[0].Empty = true },
+		"mode":              func(e *reset) { e.dirs[0].Mode = 0o10000 },
+		"directory goes":    func(e *reset) { e.dirs[0].Path = mustParse(t, "g/h") },
+		"directory is gone": func(e *reset) { e.dirs[0].Path = mustParse(t, "b/tree/y") },
+		"directory twice":   func(e *reset) { e.dirs = append(e.dirs, e.dirs[0]) },
+		"an artifact":       func(e *reset) { e.Swaps[3].New = &Artifact{} },
+		"no UUID":           func(e *reset) { e.Attempt = "1" },
+		"what stays goes":   func(e *reset) { e.Swaps[0].New = &Metadata{} },
+		"a whole directory": func(e *reset) {
 			e.Swaps[slices.IndexFunc(e.Swaps, func(s Swap) bool { return s.Empty })].Empty = false
 		},
-		"metadata first": func(e *exchange) {
+		"metadata first": func(e *reset) {
 			e.Swaps = slices.Insert(e.Swaps, 0, Swap{Path: e.dirs[0].Path, New: &e.dirs[0].Metadata})
 			e.dirs = nil
 		},
@@ -138,10 +138,10 @@ func TestExchangeRejects(t *testing.T) {
 	}
 }
 
-// TestExchangeLog: an attempt is known before anything of it is there, and known
+// TestResetLog: an attempt is known before anything of it is there, and known
 // to be complete while its journal still is.
-func TestExchangeLog(t *testing.T) {
-	for _, c := range fairs {
+func TestResetLog(t *testing.T) {
+	for _, c := range resetCases {
 		f := c.make(t, filepath.Join(t.TempDir(), "x"))
 		f.before = f.see(f.above)
 		w := &witness{
@@ -150,7 +150,7 @@ func TestExchangeLog(t *testing.T) {
 				return nil
 			},
 			completed: func(string) error {
-				if journals, err := filepath.Glob(filepath.Join(f.above, "root", exchangePrefix+"*", committedName)); len(journals) != 1 {
+				if journals, err := filepath.Glob(filepath.Join(f.above, "root", resetPrefix+"*", committedName)); len(journals) != 1 {
 					t.Error(journals, err)
 				}
 				return errUnsettled
@@ -173,18 +173,18 @@ func TestExchangeLog(t *testing.T) {
 	}
 }
 
-// TestExchangeWithoutExchange: a file system that cannot swap two names.
-func TestExchangeWithoutExchange(t *testing.T) {
+// TestResetWithoutExchange: a file system that cannot swap two names.
+func TestResetWithoutExchange(t *testing.T) {
 	refuse := func(op, path string, do func() error) error {
 		if op == "exchange" {
 			return errors.ErrUnsupported
 		}
 		return do()
 	}
-	f := mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f := mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	must(t, f.run(refuse))
 	f.is(f.after(), "asked for")
-	f = mixedFair(t, filepath.Join(t.TempDir(), "x"))
+	f = mixedReset(t, filepath.Join(t.TempDir(), "x"))
 	f.unsettled(func() {})
 	if e := failure(t, f.run(refuse)); e.Rollback != nil {
 		t.Error(e)
@@ -192,10 +192,10 @@ func TestExchangeWithoutExchange(t *testing.T) {
 	f.is(f.before, "before")
 }
 
-// TestExchangeUndoneBeneathMount: an undo by root goes on beneath a mount over a directory of a name
+// TestResetUndoneBeneathMount: an undo by root goes on beneath a mount over a directory of a name
 // that was swapped.
-func TestExchangeUndoneBeneathMount(t *testing.T) {
-	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/one", "b/two")
+func TestResetUndoneBeneathMount(t *testing.T) {
+	f := newResetFixture(t, filepath.Join(t.TempDir(), "x"), "a/one", "b/two")
 	f.swap("a/one", true)
 	f.swap("b/two", true)
 	over, swapped := f.at("a"), 0
@@ -217,9 +217,9 @@ func TestExchangeUndoneBeneathMount(t *testing.T) {
 	f.is(f.before, "before")
 }
 
-// TestExchangeOnOverlay: overlay gives a file the device of its layer, and its directory
+// TestResetOnOverlay: overlay gives a file the device of its layer, and its directory
 // another one. Both are on one mount, and the file can be exchanged.
-func TestExchangeOnOverlay(t *testing.T) {
+func TestResetOnOverlay(t *testing.T) {
 	lower, upper, point := mountTmpfs(t, ""), mountTmpfs(t, ""), t.TempDir()
 	plant(t, upper, "up/", "work/")
 	must(t, unix.Mount("overlay", point, "overlay", 0, "lowerdir="+lower+",upperdir="+upper+"/up,workdir="+upper+"/work"))
@@ -236,7 +236,7 @@ func TestExchangeOnOverlay(t *testing.T) {
 	l, err := enter(t.Context(), root, testKey, &sysHook{})
 	must(t, err)
 	defer l.Close()
-	must(t, l.exchange(t.Context(), exchange{
+	must(t, l.reset(t.Context(), reset{
 		Change: Change{Kind: "rollback", Swaps: []Swap{{Path: mustParse(t, "g"), Old: &old, New: Tree{}}}},
 		stage:  func(_ context.Context, dir *pathsafe.Dir) error { return dir.WriteFile("0", []byte("new"), 0o600) },
 	}))
@@ -245,10 +245,10 @@ func TestExchangeOnOverlay(t *testing.T) {
 	}
 }
 
-// TestExchangeHostileTree: a tree that was made, and is removed again, may be deep, closed, full of
+// TestResetHostileTree: a tree that was made, and is removed again, may be deep, closed, full of
 // strange names and links that lead out.
-func TestExchangeHostileTree(t *testing.T) {
-	f := newFair(t, filepath.Join(t.TempDir(), "x"), "a/keep")
+func TestResetHostileTree(t *testing.T) {
+	f := newResetFixture(t, filepath.Join(t.TempDir(), "x"), "a/keep")
 	f.swap("a/t", true)
 	f.e.stage = func(_ context.Context, dir *pathsafe.Dir) error {
 		at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())

@@ -35,10 +35,10 @@ func tracksMappings(root dir) (tracks bool, err error) {
 	return tracks, err
 }
 
-// calm syncs the file system of the root, before any content is read, and notes when that
-// began. It first lets the clock tick once for a file that was changed just now. Where
-// nothing is read the sync of the baseline counts.
-func (t *take) calm(ctx context.Context, entries []Entry) error {
+// syncBeforeReading syncs the file system of the root before any content is read, and records when
+// that began. It first lets the clock tick once for a file that was changed just now. Where nothing is
+// read the sync of the baseline counts.
+func (t *take) syncBeforeReading(ctx context.Context, entries []Entry) error {
 	t.synced = time.Time{}
 	if !t.tracked || t.looks {
 		return nil
@@ -100,10 +100,10 @@ func (r *reader) rested(ctx context.Context, f *os.File, st pathsafe.Stat) (path
 		return st, err
 	}
 	begun := time.Now()
-	if err := r.seam.SyncFile(f); err != nil {
+	if err := r.sysHook.SyncFile(f); err != nil {
 		return st, err
 	}
-	st, err := r.seam.Identify(f)
+	st, err := r.sysHook.Identify(f)
 	if err == nil && !st.ChangeTime.Add(fineTick).Before(begun) {
 		err = errRestless
 	}
