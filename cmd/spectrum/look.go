@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
 )
 
@@ -43,7 +44,7 @@ func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain, lazy bool) (
 	if len(runDirs) == 0 && !chain {
 		return nil, withoutRuns(usage(cmd, "no run directory was given"))
 	}
-	c, err := a.openCandidate(cmd, runDirs, chain)
+	c, err := a.openToLook(cmd, runDirs, chain, lazy)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +53,9 @@ func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain, lazy bool) (
 	if err := l.verify(cmd.Context(), lazy); err != nil {
 		c.close()
 		return nil, err
+	}
+	if c.ranges != nil {
+		context.AfterFunc(cmd.Context(), func() { _ = c.ranges.Close() }) // a reader waits for no server any more
 	}
 	a.sayRenamed(l.scene.Bundles())
 	return l, nil
@@ -131,9 +135,16 @@ func spoiled(path string, err error) error {
 	return unreadable(&fusefs.SourceError{Path: path, Err: err}, "\"spectrum verify RUN_DIR...\" shows the current state")
 }
 
+// isOfStore reports whether an error is one of reading a store, which has a code and hints of its own.
+func isOfStore(err error) bool {
+	_, isWrong := errors.AsType[*store.WrongError](err)
+	_, isFault := errors.AsType[*store.FaultError](err)
+	return isWrong || isFault
+}
+
 // unreadable is what could not be read, unless it is this machine that failed, or a limit.
 func unreadable(err error, hint string) error {
-	if verify.IsMachineFault(err) || errors.Is(err, existing.ErrHoles) || errors.Is(err, verify.ErrHoles) {
+	if verify.IsMachineFault(err) || isOfStore(err) || errors.Is(err, existing.ErrHoles) || errors.Is(err, verify.ErrHoles) {
 		return err
 	}
 	return refusedHint(err, hint)

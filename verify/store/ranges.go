@@ -110,7 +110,7 @@ type Content struct {
 	begin, end int64 // in the row of all extents
 }
 
-// ReadAt is [Content.ReadContext] that nobody gives up.
+// ReadAt is [Content.ReadContext] that is never interrupted.
 func (c *Content) ReadAt(p []byte, off int64) (int, error) {
 	return c.ReadContext(context.Background(), p, off)
 }
