@@ -55,7 +55,7 @@ func (cs *cells) use(key cellKey) *cell {
 	return c
 }
 
-// begin makes a cell that is on its way.
+// begin makes a cell that is on its way. It takes the place of one that still is.
 func (cs *cells) begin(key cellKey) *cell {
 	c := &cell{key: key, ready: make(chan struct{})}
 	cs.all[key] = c
@@ -80,10 +80,13 @@ func (cs *cells) arrived(c *cell, buf []byte) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c.buf = buf
-	c.place = cs.order.PushBack(c)
-	cs.kept += int64(len(buf))
 	cs.coming--
 	close(c.ready)
+	if cs.all[c.key] != c { // it was requested once more
+		return
+	}
+	c.place = cs.order.PushBack(c)
+	cs.kept += int64(len(buf))
 	for cs.kept > keptBytes {
 		cs.drop(cs.order.Front().Value.(*cell).key)
 	}
@@ -94,9 +97,11 @@ func (cs *cells) failed(c *cell, err error, isWide bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	c.err, c.isWide = err, isWide
-	delete(cs.all, c.key)
 	cs.coming--
 	close(c.ready)
+	if cs.all[c.key] == c {
+		delete(cs.all, c.key)
+	}
 }
 
 // A flight is a request for neighbouring cells of one pack.

@@ -25,8 +25,8 @@ const (
 
 	// keptBytes bounds what is kept of answers, and aheadBytes what is on its way before no reader has to
 	// wait for it.
-	keptBytes  = 32 << 20
-	aheadBytes = 16 << 20
+	keptBytes  = 16 << 20
+	aheadBytes = 8 << 20
 
 	// tries is how often a request that has no answer is done within the patience of a reader.
 	tries = 3
@@ -144,19 +144,37 @@ func (c *Content) read(ctx context.Context, p []byte, off int64, again bool) (in
 	return len(p), nil
 }
 
-// read fills dst with the bytes at a place in the row of all extents. A request can have been for more than
-// a reader needs, and fail because of that: then what is needed is requested alone.
+// read fills dst with the bytes at a place in the row of all extents. A request can be that of another
+// reader, or for more than is needed, and fail because of that: then what is needed is requested alone.
 func (g *Ranges) read(ctx context.Context, dst []byte, at int64, again bool) error {
-	alone := again
-	for {
-		parts := slices.Collect(g.parts(at, at+int64(len(dst))))
-		err, wasWide := g.copy(ctx, dst, parts, g.take(parts, at, alone, again))
-		if err == nil || alone || !wasWide || errors.Is(err, errStalled) {
-			return err
-		}
-		alone, again = true, false
+	parts := slices.Collect(g.parts(at, at+int64(len(dst))))
+	if again {
+		return g.copy(ctx, dst, parts, g.take(parts, at, dropRight))
 	}
+	err := g.copy(ctx, dst, parts, g.take(parts, at, goAhead))
+	if failed, is := errors.AsType[*cellError](err); is && failed.mayPass {
+		err = g.copy(ctx, dst, parts, g.take(parts, at, joinNone))
+	}
+	return err
 }
+
+// taking is how cells are taken.
+type taking int
+
+const (
+	goAhead   taking = iota // request also what the reader probably needs next
+	joinNone                // wait for no request of another reader
+	dropRight               // drop what is here before
+)
+
+// A cellError is the error of a cell that did not come.
+type cellError struct {
+	err     error
+	mayPass bool // a request of the reader alone may succeed
+}
+
+func (e *cellError) Error() string { return e.err.Error() }
+func (e *cellError) Unwrap() error { return e.err }
 
 // A part is a part of a pack.
 type part struct {
@@ -179,28 +197,34 @@ func (g *Ranges) parts(from, to int64) iter.Seq[part] {
 	}
 }
 
-// take returns the cells of some parts. Those that are neither here nor on their way are requested, and
-// unless alone is set also what the reader probably needs next. With again, what is here is dropped before.
-func (g *Ranges) take(parts []part, at int64, alone, again bool) []*cell {
+// A taken cell is one that a reader waits for.
+type taken struct {
+	*cell
+	isOwn bool // the reader has requested it
+}
+
+// take returns the cells of some parts. Those that are neither here nor on their way are requested.
+func (g *Ranges) take(parts []part, at int64, how taking) []taken {
 	g.cells.mu.Lock()
 	defer g.cells.mu.Unlock()
 	l := launch{of: g}
-	var needed []*cell
+	var needed []taken
 	size := int64(0)
 	for _, p := range parts {
 		size += p.n
 		for key := range p.cells() {
-			if again {
+			if how == dropRight {
 				g.cells.drop(key)
 			}
 			c := g.cells.use(key)
-			if c == nil {
+			isOwn := c == nil || how == joinNone && c.place == nil
+			if isOwn {
 				c = l.add(key)
 			}
-			needed = append(needed, c)
+			needed = append(needed, taken{c, isOwn})
 		}
 	}
-	if !alone {
+	if how == goAhead {
 		l.goAhead(g.cells.streams.next(at, size))
 	}
 	for _, f := range l.flights {
@@ -209,9 +233,8 @@ func (g *Ranges) take(parts []part, at int64, alone, again bool) []*cell {
 	return needed
 }
 
-// copy waits for cells, and fills dst with the parts that they are of. With an error it reports whether the
-// request was for more than its first reader needed.
-func (g *Ranges) copy(ctx context.Context, dst []byte, parts []part, needed []*cell) (err error, wasWide bool) {
+// copy waits for cells, and fills dst with the parts that they are of.
+func (g *Ranges) copy(ctx context.Context, dst []byte, parts []part, needed []taken) error {
 	for _, p := range parts {
 		for key := range p.cells() {
 			c := needed[0]
@@ -222,22 +245,22 @@ func (g *Ranges) copy(ctx context.Context, dst []byte, parts []part, needed []*c
 				select {
 				case <-c.ready:
 				case <-ctx.Done():
-					return ctx.Err(), false
+					return ctx.Err()
 				}
 			}
 			if c.err != nil {
-				return c.err, c.isWide
+				return &cellError{c.err, !c.isOwn || c.isWide && !errors.Is(c.err, errStalled)}
 			}
 			begin := int64(key.n) * cellSize
 			from := max(p.off, begin)
 			n := min(p.off+p.n, begin+int64(len(c.buf))) - from
 			if n < min(p.off+p.n, begin+cellSize)-from {
-				return io.ErrUnexpectedEOF, false
+				return io.ErrUnexpectedEOF
 			}
 			dst = dst[copy(dst, c.buf[from-begin:][:n]):]
 		}
 	}
-	return nil, false
+	return nil
 }
 
 // fly does the request of a flight.
@@ -270,7 +293,7 @@ func (g *Ranges) fly(f *flight) {
 		for ; at < end; at += cellSize {
 			buf := make([]byte, min(cellSize, end-at))
 			if _, err := io.ReadFull(body, buf); err != nil {
-				return Passing(fmt.Errorf("the answer is too short: %v", err)) // and that is not the end of an output
+				return Passing(errors.New("the answer is too short: " + err.Error())) // and no end of an output
 			}
 			g.cells.arrived(f.cells[got], buf)
 			got++

@@ -236,7 +236,7 @@ func TestFaultsOfRanges(t *testing.T) {
 	writer := httptest.NewServer(bucket)
 	defer writer.Close()
 	mustPush(t, quick(t, "s3://runs/team?endpoint="+writer.URL), b, state(t))
-	final := map[string]bool{"forbidden": true, "missing": true}
+	final := map[string]bool{"forbidden": true, "missing": true, "out of range": true}
 	partly := map[string]bool{"cut": true, "stalled": true, "flipped": true, "shorter": true}
 	faults := []struct {
 		name  string
@@ -422,5 +422,43 @@ func TestStreams(t *testing.T) {
 		if _, from, to := ss.next(at, 0); from != to && to-from < largestRange/2 {
 			t.Errorf("it is forgotten: from %d to %d", from, to)
 		}
+	}
+}
+
+// TestOwnRequest: a reader that waits for the request of another one asks for itself when that fails.
+func TestOwnRequest(t *testing.T) {
+	s, proxy, _ := far(t)
+	content := random(1, 3000)
+	b := verified(t, withBlocks(t, map[string]string{"a": content}))
+	mustPush(t, s, b, state(t))
+	v := view(t, s, b.Root())
+	began, release := make(chan struct{}, 100), make(chan struct{})
+	proxy.Break(farstore.On(http.MethodGet, "/packs/", 1, func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+		began <- struct{}{}
+		<-release
+		farstore.Status(http.StatusForbidden)(w, r, server)
+	}))
+	first, second := make(chan error), make(chan error)
+	read := func(ended chan error) {
+		got, err := v.read(t.Context(), "a", 0, 10)
+		if err == nil && got != content[:10] {
+			err = errors.New("wrong bytes")
+		}
+		ended <- err
+	}
+	go read(first)
+	<-began
+	go read(second)
+	for joined := false; !joined; { // the flight has two readers, or the second one comes after it
+		v.cells.mu.Lock()
+		joined = v.cells.streams.used >= 2
+		v.cells.mu.Unlock()
+	}
+	close(release)
+	if err := <-first; !isFault(err) {
+		t.Errorf("%v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("%v", err)
 	}
 }
