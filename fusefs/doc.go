@@ -17,7 +17,7 @@
 //  3. Every read requests from [Content] exactly the bytes of the reader's range,
 //     clipped to the planned size. A complete result goes to the kernel, which
 //     may cache it. Any other result is EIO for that range alone, a line in the
-//     log, and a call of [Options.OnTamper].
+//     log, and a call of [Options.OnTamper] unless it is [Unavailable].
 //  4. A [Live] file is a new file each time its name is looked up after a change
 //     of its content: every reader sees one content, whole. A [Made] one may
 //     fail, which makes the lookup EIO.
@@ -65,9 +65,9 @@
 //   - rewinddir on an open root shows the volumes at the time of the open.
 //   - A process that maps a file into memory gets SIGBUS on a page that fails
 //     its check: the kernel has no other way to report EIO.
-//   - A read that hangs in its source (a dead network disk) cannot be cancelled.
-//     It occupies one of the bounded workers; readers that wait behind it can be
-//     interrupted.
+//   - A read that hangs in its source (a dead network disk) cannot be cancelled,
+//     unless its content is [Interruptible]. It occupies one of the bounded
+//     workers; readers that wait behind it can be interrupted.
 //   - A process should not read a view that it serves itself: with one processor
 //     (GOMAXPROCS=1) Go's runtime waits in an open for an answer that only the
 //     same process could send.

@@ -1,6 +1,7 @@
 package fusefs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,9 @@ import (
 // errInterrupted: the reader was interrupted while it waited for its turn. It
 // says nothing about the content.
 var errInterrupted = errors.New("interrupted")
+
+// errEnded: the view ended while the reader waited.
+var errEnded = errors.New("the view has ended")
 
 // patience is how long an interrupted read waits for its turn before it returns EINTR. An
 // immediate EINTR would be wrong: any signal interrupts (a Go program sends them to itself all
@@ -65,6 +69,9 @@ func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	if errors.Is(err, errInterrupted) {
 		return nil, fuse.EINTR
 	}
+	if errors.Is(err, errEnded) {
+		return nil, fuse.EIO
+	}
 	if err != nil {
 		s.findings.report(a.path(), err)
 		return nil, fuse.EIO
@@ -105,7 +112,7 @@ func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, in *f
 			return nil, nil
 		}
 	}
-	n, err := h.content.ReadAt(buf, int64(in.Offset))
+	n, err := s.readContent(cancel, h.content, buf, int64(in.Offset))
 	atEnd := err == nil || errors.Is(err, io.EOF)
 	if n == len(buf) && atEnd {
 		return buf, nil
@@ -114,6 +121,43 @@ func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, in *f
 		err = fmt.Errorf("short read at offset %d: %d of %d bytes", in.Offset, n, len(buf))
 	}
 	return nil, err
+}
+
+// readContent reads from a content. A read that can be ended is, a while after its reader was
+// interrupted or the view ended.
+func (s *fileSystem) readContent(cancel <-chan struct{}, c Content, buf []byte, off int64) (int, error) {
+	slow, is := c.(Interruptible)
+	if !is {
+		return c.ReadAt(buf, off)
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	go s.interrupt(ctx, cancel, stop)
+	n, err := slow.ReadContext(ctx, buf, off)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return 0, cause
+	}
+	return n, err
+}
+
+// interrupt ends the read of ctx a while after a reason to do so (see patience), unless it has ended.
+func (s *fileSystem) interrupt(ctx context.Context, cancel <-chan struct{}, stop context.CancelCauseFunc) {
+	var reason error
+	select {
+	case <-cancel:
+		reason = errInterrupted
+	case <-s.done:
+		reason = errEnded
+	case <-ctx.Done():
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		stop(reason)
+	case <-ctx.Done():
+	}
 }
 
 // openContent opens the content of a file.

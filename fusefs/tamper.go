@@ -1,8 +1,10 @@
 package fusefs
 
 import (
+	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/spectrumfs/spectrum/internal/scarce"
 )
@@ -23,6 +25,8 @@ type findings struct {
 	seen map[finding]struct{}
 
 	scarce sync.Once // logs errors that are no findings
+
+	away time.Time // when an [Unavailable] content was logged; under mu
 }
 
 func newFindings(log *slog.Logger, onTamper func(string, error)) *findings {
@@ -37,6 +41,10 @@ func (f *findings) report(path string, err error) {
 		})
 		return
 	}
+	if away, is := errors.AsType[Unavailable](err); is && away.Unavailable() {
+		f.reportAway(path, err)
+		return
+	}
 	fresh, last := f.add(finding{path, err.Error()})
 	if !fresh {
 		return
@@ -47,6 +55,22 @@ func (f *findings) report(path string, err error) {
 	}
 	if f.onTamper != nil {
 		f.onTamper(path, err)
+	}
+}
+
+// awayEvery is how often a content that cannot be had is logged.
+const awayEvery = time.Minute
+
+// reportAway logs that a content cannot be had: every read of it fails as long as that lasts.
+func (f *findings) reportAway(path string, err error) {
+	f.mu.Lock()
+	isFirst := f.away.IsZero() || time.Since(f.away) >= awayEvery
+	if isFirst {
+		f.away = time.Now()
+	}
+	f.mu.Unlock()
+	if isFirst {
+		f.log.Warn("a source file cannot be had now: its readers get an I/O error until it can", "path", path, "error", err)
 	}
 }
 

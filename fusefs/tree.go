@@ -90,6 +90,22 @@ const rootNode = 0
 // ControlName is the directory of a tree's root that is found but not listed.
 const ControlName = ".spectrum"
 
+// Interruptible is a [Content] that may have to wait for its bytes.
+type Interruptible interface {
+	Content
+
+	// ReadContext is ReadAt that returns when ctx is done: its reader was interrupted, or the view
+	// ends.
+	ReadContext(ctx context.Context, p []byte, off int64) (int, error)
+}
+
+// Unavailable is an error of a source or a content that says nothing about its bytes: they cannot be
+// had now. The reader gets an I/O error; it is no finding.
+type Unavailable interface {
+	error
+	Unavailable() bool
+}
+
 // maxName is the longest name that Linux accepts (NAME_MAX), in bytes.
 const maxName = 255
 

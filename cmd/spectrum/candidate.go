@@ -32,6 +32,8 @@ type candidate struct {
 	unpinned preview.Signed  // the signers of a savepoint's files, if its key needs a pin because of them
 	shown    []string        // the bundle roots that a view shows of it; nil if unknown
 	fetched  *box            // the project of a run that was fetched from a store; nil for none
+	far      *store.Run      // whose outputs were not fetched; nil for none
+	ranges   *store.Ranges   // that reads them; nil for none
 }
 
 // addChain adds the flag that makes a chain of one run directory.
@@ -56,6 +58,12 @@ func (c *candidate) missingRun() string {
 
 // openCandidate opens the run directories and their project root.
 func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*candidate, error) {
+	return a.openToLook(cmd, runDirs, chain, false)
+}
+
+// openToLook is openCandidate; if it is to be looked at lazily, the outputs of a run in a store are not
+// fetched.
+func (a *app) openToLook(cmd *cobra.Command, runDirs []string, chain, lazy bool) (*candidate, error) {
 	runDirs, sealed, err := a.namedRuns(runDirs)
 	if err != nil {
 		return nil, err
@@ -72,7 +80,7 @@ func (a *app) openCandidate(cmd *cobra.Command, runDirs []string, chain bool) (*
 		return c, nil
 	}
 	if slices.ContainsFunc(dirs, store.IsAddress) {
-		return a.openAddress(cmd, c.origin)
+		return a.openAddress(cmd, c.origin, lazy)
 	}
 	root := a.projectRoot
 	if root == "" {
@@ -180,7 +188,7 @@ func runsIn(path string) string {
 // reopen opens the candidate of a preview. A run in a store is fetched.
 func (a *app) reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
 	if len(o.RunDirs) > 0 && store.IsAddress(o.RunDirs[0]) {
-		return a.fetchCandidate(ctx, o)
+		return a.fetchCandidate(ctx, o, false)
 	}
 	return cancelable.Do(ctx, func() (*candidate, error) {
 		c := &candidate{origin: o}
@@ -234,6 +242,9 @@ func (c *candidate) close() {
 	}
 	if c.project != nil {
 		c.project.Close()
+	}
+	if c.ranges != nil {
+		_ = c.ranges.Close()
 	}
 	if c.fetched != nil {
 		_ = c.fetched.close() // what is left of it is removed by a later command

@@ -42,7 +42,7 @@ func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain, lazy bool) (
 	if len(runDirs) == 0 && !chain {
 		return nil, withoutRuns(usage(cmd, "no run directory was given"))
 	}
-	c, err := a.openCandidate(cmd, runDirs, chain)
+	c, err := a.openToLook(cmd, runDirs, chain, lazy)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +51,9 @@ func (a *app) lookInto(cmd *cobra.Command, runDirs []string, chain, lazy bool) (
 	if err := l.verify(cmd.Context(), lazy); err != nil {
 		c.close()
 		return nil, err
+	}
+	if c.ranges != nil {
+		context.AfterFunc(cmd.Context(), func() { _ = c.ranges.Close() }) // a reader waits for no server any more
 	}
 	a.sayRenamed(l.scene.Bundles())
 	return l, nil

@@ -30,7 +30,7 @@ quoted.
 
 With --lazy, ls verifies the signature, and reads no output: sizes, modes and times
 are those of the signed block table. Without one they are those of the sources: then
--l marks a size with a question mark.
+-l marks a size with a question mark. Of a run in a store no output is fetched then.
 
 ls requires neither FUSE nor a mount point, and writes nothing.
 

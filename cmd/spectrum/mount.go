@@ -34,7 +34,8 @@ With --lazy only the signature is verified first, so that the view is there at o
 each block is checked against the signed block table when it is read. Nothing can be
 approved from such a view, which is "attested" and not verified. A file of a run
 without a block table is hashed when it is first opened; until then its size is that
-of the source. With --all, this is done for each run when it is first entered.
+of the source. With --all, this is done for each run when it is first entered. Of a
+run in a store (STORE@BUNDLE_ROOT) with a block table only what is read is fetched.
 
 mount stays in the foreground until Ctrl-C. Under a service manager with
 Type=notify it reports when the view is ready. With --daemon it returns when the

@@ -27,6 +27,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/ignore"
+	"github.com/spectrumfs/spectrum/verify/store"
 )
 
 // This file is the part of the table for hints that depend on what the command was doing: a
@@ -285,12 +286,19 @@ func blockedHint(err error, rest string) string {
 }
 
 // readHint is for a file of a candidate or of a restore root that cannot be read: hint, unless it is
-// this machine that failed, or a limit.
+// this machine that failed, a store, or a limit.
 func readHint(err error, hint string) string {
-	if verify.IsMachineFault(err) || errors.Is(err, existing.ErrHoles) || errors.Is(err, verify.ErrHoles) {
+	if verify.IsMachineFault(err) || isOfStore(err) || errors.Is(err, existing.ErrHoles) || errors.Is(err, verify.ErrHoles) {
 		return ""
 	}
 	return hint
+}
+
+// isOfStore reports whether an error is one of reading a store, which has a code and hints of its own.
+func isOfStore(err error) bool {
+	_, isWrong := errors.AsType[*store.WrongError](err)
+	_, isFault := errors.AsType[*store.FaultError](err)
+	return isWrong || isFault
 }
 
 // mountpointHint is for a directory on which no view can be mounted.

@@ -247,7 +247,7 @@ var verdicts = []func(error) verdict{
 	// Stores.
 	on(func(e *store.WrongError) verdict {
 		return verdict{status: statusRejected, code: codeStoreTampered, details: map[string]any{"object": jsonText(e.Key), "store": jsonText(e.Store)}, hints: []string{
-			"nothing of it was used; where the run was sealed, run \"spectrum store check --read-data STORE\", which finds what is wrong, then push the run again",
+			"none of the wrong bytes were used; where the run was sealed, run \"spectrum store check --read-data STORE\", which finds what is wrong, then push the run again",
 		}}
 	}),
 	on(func(e *store.NoRunError) verdict {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,11 +30,11 @@ type mounted struct {
 	done   chan error
 }
 
-// mountView mounts a run and waits until the program says that it is mounted.
-func mountView(t *testing.T, runDir string) *mounted {
+// mountView mounts a run, perhaps with flags before it, and waits until the program says that it is mounted.
+func mountView(t *testing.T, args ...string) *mounted {
 	t.Helper()
 	v := &mounted{t: t, dir: t.TempDir(), said: &bytes.Buffer{}, done: make(chan error, 1)}
-	v.cmd = command(t, "mount", runDir, v.dir)
+	v.cmd = command(t, slices.Concat([]string{"mount"}, args, []string{v.dir})...)
 	stderr, err := v.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

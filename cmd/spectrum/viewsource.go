@@ -40,7 +40,7 @@ func (a *app) openViewSource(cmd *cobra.Command, opts mountOptions, runDirs []st
 	if opts.all {
 		return a.openRunsView(cmd, runDirs[0], opts.lazy)
 	}
-	c, err := a.openCandidate(cmd, runDirs, opts.chain)
+	c, err := a.openToLook(cmd, runDirs, opts.chain, opts.lazy)
 	if err != nil {
 		return nil, err
 	}
@@ -111,10 +111,19 @@ func (a *app) attestForView(ctx context.Context, c *candidate) (*view.Lazy, erro
 	defer bar.done()
 	return examine(ctx, c, func() (*view.Lazy, error) {
 		attested, err := restore.ForLazyView(ctx, c.restore(bar))
+		if err == nil && c.far != nil && !hasTables(attested) {
+			if err = a.fetchRest(ctx, c, bar); err == nil {
+				attested, err = restore.ForLazyView(ctx, c.restore(bar))
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
-		return view.NewLazy(attested, view.ProjectOutputs{}), nil
+		from, err := c.outputs(attested)
+		if err != nil {
+			return nil, err
+		}
+		return view.NewLazy(attested, from), nil
 	})
 }
 

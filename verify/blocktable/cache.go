@@ -2,6 +2,7 @@ package blocktable
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"sync"
 )
@@ -31,6 +32,7 @@ type cachedBlock struct {
 	buf   []byte
 	n     int
 	err   error
+	left  bool // its reader gave up: err is of no other one
 
 	// Under Cache.mu.
 	refs  int           // callers that wait for it or copy from it
@@ -58,8 +60,8 @@ func buffer(block int64) []byte {
 // recycle takes that memory back.
 func recycle(buf []byte) { buffers.Put(&buf) }
 
-// use calls do with a block. One that is not kept is loaded; an error is that of load.
-func (c *Cache) use(key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) error {
+// use calls do with a block. One that is not kept is loaded; an error is that of load, or of ctx.
+func (c *Cache) use(ctx context.Context, key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) error {
 	if c == nil {
 		buf := buffer(block)
 		defer recycle(buf)
@@ -69,6 +71,15 @@ func (c *Cache) use(key blockKey, block int64, load func(buf []byte) (int, error
 		}
 		return err
 	}
+	for {
+		if err, isLeft := c.useOnce(ctx, key, block, load, do); !isLeft {
+			return err
+		}
+	}
+}
+
+// useOnce is use, unless the block was being loaded by another reader that gave up.
+func (c *Cache) useOnce(ctx context.Context, key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) (err error, isLeft bool) {
 	b, fresh := c.take(key)
 	defer c.release(b)
 	if fresh {
@@ -77,15 +88,23 @@ func (c *Cache) use(key blockKey, block int64, load func(buf []byte) (int, error
 			defer close(b.ready)
 			b.buf = buffer(block)
 			b.n, b.err = load(b.buf)
+			b.left = b.err != nil && ctx.Err() != nil
 		}()
 		c.keep(b)
 	} else {
-		<-b.ready
+		select {
+		case <-b.ready:
+		case <-ctx.Done():
+			return ctx.Err(), false
+		}
+		if b.left && ctx.Err() == nil {
+			return nil, true
+		}
 	}
 	if b.err == nil {
 		do(b.buf[:b.n])
 	}
-	return b.err
+	return b.err, false
 }
 
 // take returns a reference to a block, and whether the caller must load it.

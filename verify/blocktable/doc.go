@@ -21,4 +21,6 @@
 // the signer may have chosen to the same next one (semi-free-start collision resistance of the
 // compression function of SHA-256). That bytes can be appended to a hashed text does not matter:
 // the table has the size, and the last block ends in the digest.
+//
+// A [Source] is asked once more for a block that does not fit, before that is an error.
 package blocktable

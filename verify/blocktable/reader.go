@@ -12,10 +12,23 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 )
 
+// A Source is a source whose reads take long, and can go wrong on the way. A [Reader] uses these
+// methods where its source has them.
+type Source interface {
+	io.ReaderAt
+
+	// ReadContext is ReadAt until ctx is done. Then its error is that of ctx.
+	ReadContext(ctx context.Context, p []byte, off int64) (int, error)
+
+	// ReadAgain is ReadContext of bytes that were wrong when they were read before.
+	ReadAgain(ctx context.Context, p []byte, off int64) (int, error)
+}
+
 // Reader reads a source through the part of a table that is about one file. It is safe for
 // parallel use if the source is.
 type Reader struct {
 	src     io.ReaderAt
+	slow    Source // the same; nil if it is none
 	table   *Table
 	file    int
 	digest  [sha256.Size]byte
@@ -27,7 +40,8 @@ type Reader struct {
 
 // NewReader returns a Reader of src as file i of a table, whose signed SHA-256 is digest.
 func (t *Table) NewReader(i int, digest [sha256.Size]byte, src io.ReaderAt) *Reader {
-	return &Reader{src: src, table: t, file: i, digest: digest, size: t.Attributes(i).Size, values: t.values(i)}
+	slow, _ := src.(Source)
+	return &Reader{src: src, slow: slow, table: t, file: i, digest: digest, size: t.Attributes(i).Size, values: t.values(i)}
 }
 
 // Cached returns a Reader that keeps blocks of which only a part was wanted in a cache, and
@@ -46,11 +60,17 @@ func (r *Reader) Size() int64 { return r.size }
 // fit the table, or the source's error; with an error other than io.EOF it counts the bytes
 // before that block, and no byte of the block was copied to p.
 func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
+	return r.ReadContext(context.Background(), p, off)
+}
+
+// ReadContext is [Reader.ReadAt] that ends when ctx is done, with its error, if the source is a
+// [Source].
+func (r *Reader) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, errors.New("blocktable: negative offset")
 	}
 	want := p[:min(int64(len(p)), max(0, r.size-off))]
-	if n, err := r.readBlocks(want, off); err != nil {
+	if n, err := r.readBlocks(ctx, want, off); err != nil {
 		return n, err
 	}
 	if len(want) < len(p) {
@@ -67,33 +87,43 @@ type blockError struct {
 
 func (e *blockError) Error() string { return e.err.Error() }
 
+// atOnce is how many blocks of one read are read at once from a [Source], which only waits for them.
+const atOnce = 8
+
 // readBlocks fills p, all of which lies in the file.
-func (r *Reader) readBlocks(p []byte, off int64) (int, error) {
+func (r *Reader) readBlocks(ctx context.Context, p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
 	first, last := off/r.table.block, (off+int64(len(p))-1)/r.table.block
 	read := func(n int) error {
-		if err := r.copyBlock(p, off, first+int64(n)); err != nil {
+		if err := r.copyBlock(ctx, p, off, first+int64(n)); err != nil {
 			return &blockError{first + int64(n), err}
 		}
 		return nil
+	}
+	workers := 0
+	if r.slow != nil {
+		workers = atOnce
 	}
 	var err error
 	if first == last {
 		err = read(0)
 	} else {
-		err = inorder.Do(context.Background(), int(last-first+1), read)
+		err = inorder.Each(ctx, workers, int(last-first+1), func() struct{} { return struct{}{} }, func(_ struct{}, n int) error { return read(n) })
+	}
+	if err == nil {
+		return len(p), nil
 	}
 	var bad *blockError
 	if errors.As(err, &bad) {
 		return int(max(0, bad.block*r.table.block-off)), bad.err
 	}
-	return len(p), err
+	return 0, err
 }
 
 // copyBlock checks block i, and copies the part of it that belongs into p, which begins at off.
-func (r *Reader) copyBlock(p []byte, off, i int64) error {
+func (r *Reader) copyBlock(ctx context.Context, p []byte, off, i int64) error {
 	begin := i * r.table.block
 	into, from := p, int64(0)
 	if begin < off {
@@ -104,12 +134,12 @@ func (r *Reader) copyBlock(p []byte, off, i int64) error {
 	if from == 0 && len(into) >= r.blockLen(i) {
 		buf := buffer(r.table.block)
 		defer recycle(buf)
-		n, err := r.block(buf, i)
+		n, err := r.block(ctx, buf, i)
 		copy(into, buf[:n])
 		return err
 	}
-	return r.cache.use(blockKey{r.table, r.table.first[r.file] + uint32(i)}, r.table.block,
-		func(buf []byte) (int, error) { return r.block(buf, i) },
+	return r.cache.use(ctx, blockKey{r.table, r.table.first[r.file] + uint32(i)}, r.table.block,
+		func(buf []byte) (int, error) { return r.block(ctx, buf, i) },
 		func(block []byte) { copy(into, block[from:]) })
 }
 
@@ -117,17 +147,30 @@ func (r *Reader) copyBlock(p []byte, off, i int64) error {
 func (r *Reader) blockLen(i int64) int { return int(min(r.table.block, r.size-i*r.table.block)) }
 
 // block reads and checks block i. With an error there is no byte.
-func (r *Reader) block(buf []byte, i int64) (int, error) {
+func (r *Reader) block(ctx context.Context, buf []byte, i int64) (int, error) {
 	want, off := r.blockLen(i), i*r.table.block
-	n, err := r.src.ReadAt(buf[:want], off)
+	n, err := r.read(ctx, buf[:want], off)
+	isRight := n == want && r.holds(i, buf[:want])
+	if !isRight && r.slow != nil && (err == nil || errors.Is(err, io.EOF)) {
+		n, err = r.slow.ReadAgain(ctx, buf[:want], off)
+		isRight = n == want && r.holds(i, buf[:want])
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("block %d: %w", i, err)
 	}
-	if n < want || !r.holds(i, buf[:want]) {
+	if !isRight {
 		return 0, &blockhash.MismatchError{Block: i, Off: off, Len: want, Got: n}
 	}
 	r.checked.note(r.table.first[r.file]+uint32(i), want)
 	return want, nil
+}
+
+// read reads from the source.
+func (r *Reader) read(ctx context.Context, p []byte, off int64) (int, error) {
+	if r.slow != nil {
+		return r.slow.ReadContext(ctx, p, off)
+	}
+	return r.src.ReadAt(p, off)
 }
 
 // holds reports whether data is block i.
@@ -147,7 +190,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	return inorder.Do(ctx, int(Blocks(r.size, r.table.block)), func(i int) error {
 		buf := buffer(r.table.block)
 		defer recycle(buf)
-		_, err := r.block(buf, int64(i))
+		_, err := r.block(ctx, buf, int64(i))
 		return err
 	})
 }

@@ -240,3 +240,98 @@ func TestCachePanic(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// slowSource answers wrongly a number of times, and waits for a signal where there is one.
+type slowSource struct {
+	source
+	wrong atomic.Int64 // answers that are wrong
+	short bool         // instead of flipped
+	again atomic.Int64
+	began chan struct{} // nil: it does not wait
+	free  chan struct{}
+}
+
+func (s *slowSource) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
+	if s.began != nil {
+		s.began <- struct{}{}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-s.free:
+		}
+	}
+	n, err := s.ReadAt(p, off)
+	if s.wrong.Add(-1) >= 0 {
+		if s.short {
+			return n - 1, io.EOF
+		}
+		p[n-1] ^= 1
+	}
+	return n, err
+}
+
+func (s *slowSource) ReadAgain(ctx context.Context, p []byte, off int64) (int, error) {
+	s.again.Add(1)
+	return s.ReadContext(ctx, p, off)
+}
+
+// TestSourceIsAskedOnceMore: a wrong and a short answer are read once more, and no further time.
+func TestSourceIsAskedOnceMore(t *testing.T) {
+	const block = blocktable.MinBlock
+	content := bytes.Repeat([]byte("0123456789abcdef"), block/4)
+	table := tableOf(t, block, []file{{path: "a", content: content}})
+	for _, short := range []bool{false, true} {
+		for wrong, want := range map[int64]bool{0: true, 1: true, 2: false} {
+			src := &slowSource{source: source{content: content}, short: short}
+			src.wrong.Store(wrong)
+			p := make([]byte, 100)
+			n, err := table.NewReader(0, sha256.Sum256(content), src).ReadAt(p, block+5)
+			_, is := isMismatch(err)
+			if (err == nil) != want || err != nil && !is || err == nil && !bytes.Equal(p, content[block+5:block+105]) || err != nil && n != 0 {
+				t.Errorf("%d wrong answers, short %v: %d, %v", wrong, short, n, err)
+			}
+			if got := src.again.Load(); got != min(wrong, 1) {
+				t.Errorf("%d wrong answers: asked %d times again", wrong, got)
+			}
+		}
+	}
+	src := &slowSource{source: source{content: content, err: io.ErrNoProgress}}
+	if _, err := table.NewReader(0, sha256.Sum256(content), src).ReadAt(make([]byte, 10), 0); !errors.Is(err, io.ErrNoProgress) || src.again.Load() != 0 {
+		t.Errorf("%v, asked %d times again", err, src.again.Load())
+	}
+}
+
+// TestReaderGivesUp: a reader whose context is done leaves, and another one of the same block gets it.
+func TestReaderGivesUp(t *testing.T) {
+	const block = blocktable.MinBlock
+	content := bytes.Repeat([]byte("0123456789abcdef"), block/16)
+	table := tableOf(t, block, []file{{path: "a", content: content}})
+	src := &slowSource{source: source{content: content}, began: make(chan struct{}), free: make(chan struct{})}
+	r := table.NewReader(0, sha256.Sum256(content), src).Cached(blocktable.NewCache(1<<20), nil)
+	read := func(ctx context.Context) chan error {
+		ended := make(chan error)
+		go func() {
+			_, err := r.ReadContext(ctx, make([]byte, 10), 7)
+			ended <- err
+		}()
+		return ended
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := read(ctx)
+	<-src.began
+	waiting, leave := context.WithCancel(t.Context())
+	second, third := read(waiting), read(t.Context())
+	leave()
+	if err := <-second; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	<-src.began // the third one has begun anew
+	close(src.free)
+	if err := <-third; err != nil {
+		t.Errorf("%v", err)
+	}
+}

@@ -9,7 +9,9 @@
 //     the run, which makes it visible. Every byte is checked while it is read for that.
 //  3. [Store.Pull] reads a run into an empty directory: the artifacts, whose signature is verified,
 //     then the outputs, each checked against its signed hash before it gets its name.
-//  4. [Store.Check] does the same for every run and keeps nothing; [Store.Collect] removes packs
+//  4. [Run.Ranges] reads parts of outputs as they are needed, unchecked: a package above checks each
+//     block against the signed block table.
+//  5. [Store.Check] does the same for every run and keeps nothing; [Store.Collect] removes packs
 //     that no run refers to.
 //
 // # Trust
@@ -21,7 +23,8 @@
 //
 // # Promise
 //
-// A caller gets the signed bytes, or an error before the deadline of the request. Nothing of a push
+// A caller gets the signed bytes (of [Ranges]: bytes that are to be checked), or an error before the
+// deadline of the request. Nothing of a push
 // is visible before all of it is in the store, also if it is killed at any point.
 //
 // Not promised: that a store keeps what was pushed. [Store.Check] looks.

@@ -86,6 +86,10 @@ func (e *FaultError) Error() string {
 // Unwrap returns the reason.
 func (e *FaultError) Unwrap() error { return e.Err }
 
+// Unavailable reports whether what was requested may be in the store: a view reports a missing pack as it
+// does a missing file.
+func (e *FaultError) Unavailable() bool { return !errors.Is(e.Err, ErrMissing) }
+
 // A WrongError is an object whose bytes are not those that were signed, or that has not the form of
 // the layout.
 type WrongError struct {

@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -203,6 +205,55 @@ func TestUnpackingEnds(t *testing.T) {
 		})
 		if !errors.Is(err, context.Canceled) || seen != n+1 {
 			t.Errorf("after %d members: %d, %v", n, seen, err)
+		}
+	}
+}
+
+// TestAnswersWithoutEnd: of an answer without end that is not what was requested almost nothing is read:
+// a whole object in place of a part, more than a part, and errors.
+func TestAnswersWithoutEnd(t *testing.T) {
+	t.Parallel()
+	bucket := farstore.NewBucket("runs")
+	proxy := farstore.NewProxy(bucket)
+	server := httptest.NewServer(proxy)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	s3 := quick(t, "s3://runs/team?endpoint="+server.URL)
+	mustPush(t, s3, verified(t, bundletest.New(t).Run("run-1", map[string]string{"a": random(1, 3000)})), state(t))
+	packs, err := s3.list(t.Context(), packsPrefix)
+	if err != nil || len(packs) != 1 {
+		t.Fatalf("%v, %v", packs, err)
+	}
+	var sent atomic.Int64
+	withoutEnd := func(code int) farstore.Fault {
+		return func(w http.ResponseWriter, r *http.Request, server http.Handler) {
+			if code == http.StatusPartialContent {
+				answer := httptest.NewRecorder()
+				server.ServeHTTP(answer, r)
+				w.Header().Set("Content-Range", answer.Header().Get("Content-Range"))
+			}
+			w.WriteHeader(code)
+			block := bytes.Repeat([]byte("x"), 32<<10)
+			for r.Context().Err() == nil {
+				n, err := w.Write(block)
+				sent.Add(int64(n))
+				if err != nil {
+					return
+				}
+			}
+		}
+	}
+	for _, address := range []string{s3.Address(), server.URL + "/runs/team"} {
+		for _, code := range []int{http.StatusOK, http.StatusPartialContent, http.StatusForbidden, http.StatusServiceUnavailable, http.StatusNotFound} {
+			proxy.Break(farstore.On(http.MethodGet, "/packs/", 0, withoutEnd(code)))
+			sent.Store(0)
+			if err := quick(t, address).read(t.Context(), packs[0].Key, 5, make([]byte, 10)); !isFault(err) && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s, %d: %v", address, code, err)
+			}
+			const most = 256 << 20 // with what the kernel keeps of the connections
+			if n := sent.Load(); n > most {
+				t.Errorf("%s, %d: %d bytes were sent", address, code, n)
+			}
 		}
 	}
 }

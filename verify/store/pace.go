@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -75,14 +77,49 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// counting is a transport whose answers are counted.
+// counting is a transport whose answers are counted and bounded.
 type counting struct{ *http.Transport }
 
 // RoundTrip does a request.
 func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.Transport.RoundTrip(req)
 	if err == nil {
-		resp.Body = counted{resp.Body, counter(req.Context())}
+		resp.Body = &bounded{counted{resp.Body, counter(req.Context())}, mostOf(req, resp.StatusCode)}
 	}
 	return resp, err
+}
+
+// maxAside is how many bytes of an answer are read that is not what was requested: an error, for example.
+const maxAside = 1 << 20
+
+// mostOf is how many bytes of an answer are read. A library may read an answer that it does not use to its
+// end, and a server can send one without end.
+func mostOf(req *http.Request, status int) int64 {
+	value := req.Header.Get("Range")
+	switch {
+	case status != http.StatusOK && status != http.StatusPartialContent, value != "" && status == http.StatusOK:
+		return maxAside
+	case value == "":
+		return maxRun + maxAside // no object and no page of a list has more
+	}
+	var first, last int64
+	if n, _ := fmt.Sscanf(value, "bytes=%d-%d", &first, &last); n < 2 {
+		return maxRun + maxAside
+	}
+	return last - first + 1 + maxAside
+}
+
+// A bounded body ends with an error after a number of bytes.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errors.New("the answer is too long")
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }

@@ -135,8 +135,11 @@ func ofTransport(err error) error {
 	}
 	_, isLasting := errors.AsType[lasting](err)
 	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
-	if isLasting || isCertificate {
+	switch {
+	case isLasting || isCertificate:
 		return err
+	case errors.Is(err, io.EOF): // which would be the end of an object
+		err = errors.New("the server has closed the connection")
 	}
 	return Passing(err)
 }

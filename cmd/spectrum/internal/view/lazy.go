@@ -29,8 +29,13 @@ type Outputs interface {
 	// called for outputs without a signed block table.
 	Facts(o verify.AttestedOutput) (fusefs.Facts, error)
 
-	// Open opens an output, and returns its size too.
+	// Open opens an output, and returns its size too. A content that is a [blocktable.Source] is read as
+	// one.
 	Open(o verify.AttestedOutput) (fusefs.Content, int64, error)
+
+	// Wrong returns the error of an output whose bytes do not fit the signed block table, as its readers
+	// see it.
+	Wrong(o verify.AttestedOutput, err error) error
 }
 
 // ProjectOutputs are the files beneath the project root.
@@ -56,6 +61,9 @@ func (ProjectOutputs) Open(o verify.AttestedOutput) (fusefs.Content, int64, erro
 	}
 	return f, st.Size, nil
 }
+
+// Wrong returns the error as it is.
+func (ProjectOutputs) Wrong(_ verify.AttestedOutput, err error) error { return err }
 
 // Lazy is what a view shows of a candidate whose outputs are checked as they are read: each block
 // against the signed block table or, without a table, the whole output before its first opening.
@@ -209,7 +217,33 @@ func (f *lazyFile) Open() (fusefs.Content, error) {
 		return nil, err
 	}
 	reader, _ := o.Check(content)
-	return checkedContent{reader.Cached(f.run.cache, f.run.checked), content}, nil
+	reader = reader.Cached(f.run.cache, f.run.checked)
+	checked := checkedContent{reader, content}
+	if _, is := content.(blocktable.Source); is {
+		return waitingContent{checked, reader, f}, nil
+	}
+	return checked, nil
+}
+
+// waitingContent is a checkedContent whose source may have to wait for its bytes.
+type waitingContent struct {
+	checkedContent
+	reader *blocktable.Reader
+	of     *lazyFile
+}
+
+var _ fusefs.Interruptible = waitingContent{}
+
+func (c waitingContent) ReadAt(p []byte, off int64) (int, error) {
+	return c.ReadContext(context.Background(), p, off)
+}
+
+func (c waitingContent) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
+	n, err := c.reader.ReadContext(ctx, p, off)
+	if _, is := errors.AsType[*blockhash.MismatchError](err); is {
+		err = c.of.run.from.Wrong(c.of.output(), err)
+	}
+	return n, err
 }
 
 // XAttrs are those of a verified view.
