@@ -79,7 +79,7 @@ func (a *app) openState() (*statedir.Dir, error) {
 		return nil, refusedHint(err, doctor.ParentsRemedy(parents.Loose[0]))
 	}
 	if _, is := errors.AsType[*statedir.ModeError](err); is {
-		return nil, refusedHint(err, fmt.Sprintf("\"chmod 700 %s\" ends that; or name another one with --state-dir DIR", shellQuote(path)))
+		return nil, refusedHint(err, fmt.Sprintf("run chmod 700 %s, or name another one with --state-dir DIR", shellQuote(path)))
 	}
 	if err != nil {
 		return nil, refusedHint(err, stateHint)
@@ -96,7 +96,7 @@ func (a *app) existingState() (*statedir.Dir, error) {
 }
 
 // stateHint is for a state directory that cannot be used.
-const stateHint = "\"spectrum doctor\" says what is wrong with it, and what to do; or name another one with --state-dir DIR"
+const stateHint = "\"spectrum doctor\" shows what is wrong with it, and the fix; or name another one with --state-dir DIR"
 
 // openStateApart opens the state directory of a command that looks at a
 // restore root. Neither may be in the other: what is kept would change what is

@@ -44,7 +44,7 @@ func (a *app) flawsOf(ctx context.Context, state *statedir.Dir, root string) ([]
 			return nil, unknown
 		}
 		at := filepath.Join(state.Path(), "audit.log")
-		remedy := fmt.Sprintf("\"spectrum audit verify\" says more; every rollback works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss", shellQuote(at), shellQuote(at+".bad"), shellQuote(path))
+		remedy := fmt.Sprintf("\"spectrum audit verify\" shows details; rollbacks still work, and are logged after the damage; if no backup has the log, move it away, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss", shellQuote(at), shellQuote(at+".bad"), shellQuote(path))
 		history, err = []statecheck.Flaw{{Path: at, What: err.Error(), Remedy: remedy}}, nil
 	}
 	return slices.Concat(statecheck.Misplaced(state), all, more, history), err
@@ -61,12 +61,12 @@ func (a *app) tellFlaws(flaws []statecheck.Flaw) {
 	}
 }
 
-// tellBeside names what is damaged among the records of a root that was taken back, and that
+// tellBeside names what is damaged among the records of a root that was undone, and that
 // was passed over.
 func (a *app) tellBeside(in *action.Root, snapshots bool) {
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil {
 		for _, d := range found.Damaged {
-			a.tell("spectrum: passed over: %s", oneLine(d.Error()))
+			a.tell("spectrum: skipped: %s", oneLine(d.Error()))
 		}
 	}
 	if !snapshots {
@@ -74,7 +74,7 @@ func (a *app) tellBeside(in *action.Root, snapshots bool) {
 	}
 	if _, damaged, err := in.Snapshots().Survey(in.Path()); err == nil {
 		for _, d := range damaged {
-			a.tell("spectrum: passed over: %s", oneLine(d.Error()))
+			a.tell("spectrum: skipped: %s", oneLine(d.Error()))
 		}
 	}
 }
@@ -82,6 +82,6 @@ func (a *app) tellBeside(in *action.Root, snapshots bool) {
 // tellUnread names the later commits that a rollback has passed over.
 func (a *app) tellUnread(commits []string) {
 	for _, id := range commits {
-		a.tell("spectrum: commit %s was made later, and what it created is not known, since its savepoint cannot be read; all that may be of it stays", id)
+		a.tell("spectrum: the savepoint of the later commit %s cannot be read, so the files that it created are not known; every file that may be one of them stays", id)
 	}
 }

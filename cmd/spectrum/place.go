@@ -37,7 +37,7 @@ func mountpointError(err error, path string) error {
 		hint = "mkdir -p " + shellQuote(path)
 	}
 	if errors.Is(err, fusemount.ErrDeadMount) || errors.Is(err, fusemount.ErrAlreadyMounted) {
-		hint = "\"spectrum umount MOUNTPOINT\" ends a view"
+		hint = "\"spectrum umount MOUNTPOINT\" unmounts a view"
 	}
 	return refusedHint(err, hint)
 }

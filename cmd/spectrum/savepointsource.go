@@ -77,7 +77,7 @@ func (c *candidate) unpinnedHint(err error) error {
 	if c.unpinned.ValidatorID == "" {
 		return err
 	}
-	return refusedHint(err, fmt.Sprintf("this host has signed the savepoint, and validator %[1]s what it is of (run %[2]q), which is not pinned: if you trust that one, run \"spectrum trust add %[1]s\", then this again",
+	return refusedHint(err, fmt.Sprintf("validator %[1]s, which signed run %[2]q, from which the savepoint was restored, is not pinned: if you trust it, run \"spectrum trust add %[1]s\", then this again",
 		c.unpinned.ValidatorID, c.unpinned.RunID))
 }
 

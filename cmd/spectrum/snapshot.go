@@ -110,11 +110,11 @@ func snapshotError(err error) error {
 }
 
 // snapshotHint is for what no snapshot can be taken of.
-const snapshotHint = unchanged + "; move away what is named, end what writes to it, make it yours to write (chmod u+rwx) if it belongs to you, or run as its owner, and try again"
+const snapshotHint = unchanged + "; move the file named above away, end the process that writes to it, make it writable (chmod u+rwx), or run as its owner; then retry"
 
 // damageHint is the way out of damage in the store.
 func damageHint(d *snapshot.DamageError) string {
-	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
+	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" skips damaged ones"
 	if d.Part != "" {
 		return statecheck.PartRemedy(d) + "; " + others
 	}

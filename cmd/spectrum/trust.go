@@ -17,7 +17,7 @@ func newTrust(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "list, pin and revoke validators",
-		Long: `trust lists, pins and revokes validators. A signature tells who signed a bundle;
+		Long: `trust lists, pins and revokes validators. A signature identifies the signer of a bundle;
 trust decides whose bundles may be restored:
 
   - if no validator is pinned: every candidate that verifies. The preview shows
@@ -58,7 +58,7 @@ func newTrustAdd(app *app) *cobra.Command {
 be restored. VALIDATOR_ID is its 64 digits. For a validator that signed what was
 previewed or committed here, the first 16 or more are enough.
 
-add first prints the whole ID in groups, to compare with what the signer tells you,
+add first prints the whole ID in groups, to compare with the one that the signer sent you,
 and what this validator has signed here.`,
 		Args: exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error { return app.addTrust(args[0], note) },
@@ -164,9 +164,9 @@ func placeHint(err error, until string) string {
 	case !errors.As(err, &bad):
 		return "fix the problem above and retry; until then " + until
 	case errors.Is(err, dropin.ErrWritable):
-		return fmt.Sprintf("look whether another user has changed it, then run chmod go-w %s; until then %s", shellQuote(bad.Path), until)
+		return fmt.Sprintf("check whether another user has changed it, then run chmod go-w %s; until then %s", shellQuote(bad.Path), until)
 	case errors.Is(err, dropin.ErrOwner):
-		return fmt.Sprintf("look at what it says; then, as root, run chown %d %s, or remove it; until then %s", os.Geteuid(), shellQuote(bad.Path), until)
+		return fmt.Sprintf("check its content; then, as root, run chown %d %s, or remove it; until then %s", os.Geteuid(), shellQuote(bad.Path), until)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("make %s readable for this user; until then %s", shellQuote(bad.Path), until)
 	}
