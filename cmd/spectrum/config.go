@@ -114,7 +114,7 @@ func (e *badConfig) hints() []string {
 	}
 	hints := []string{first, "to run this without config files: " + strings.Join(line, " "), "\"spectrum doctor\" lists every error in these files"}
 	if e.stateDir == "" && os.Getenv(stateVariable) == "" && !slices.ContainsFunc(e.args, isStateDir) {
-		hints = slices.Insert(hints, 2, "if the file sets a state directory, add --state-dir DIR to that command command")
+		hints = slices.Insert(hints, 2, "if the file sets a state directory, add --state-dir DIR to that command")
 	}
 	return hints
 }
