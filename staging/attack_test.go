@@ -29,7 +29,7 @@ func stillThere(t *testing.T, path, want string) {
 }
 
 // Something foreign inside a directory that the attempt created: it stays, and
-// the rollback has failed (D14).
+// the rollback has failed.
 func TestForeignFileInOurDirectory(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	before := take(t, sc.root)

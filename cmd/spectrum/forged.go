@@ -54,6 +54,6 @@ func (a *app) logRefused(state *statedir.Dir, event audit.Event) {
 		err = errors.Join(log.Append(event), log.Close())
 	}
 	if err != nil {
-		a.tell("spectrum: that it could not begin could not be logged: %s", oneLine(err.Error()))
+		a.tell("spectrum: its failure to begin could not be logged: %s", oneLine(err.Error()))
 	}
 }

@@ -40,7 +40,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 	if err != nil {
 		return err
 	}
-	const noRoom = "the patch of a view is no larger; \"spectrum diff\" has them"
+	const noRoom = "the patch of a view has reached its limit; \"spectrum diff\" shows them"
 	without := 0
 	for i := range d.files {
 		if err := ctx.Err(); err != nil {
@@ -208,7 +208,7 @@ func (d *rootDiff) versionThere(h *heldAgainst) (*patch.Version, error) {
 	return &patch.Version{Mode: st.Mode, Content: content}, err
 }
 
-// resolve is the path beneath the root that a path leads to, by links on the way (D17): programs
+// resolve is the path beneath the root that a path leads to, by links on the way: programs
 // that apply patches follow none.
 func (d *rootDiff) resolve(p pathsafe.Path) (string, error) {
 	names := p.Components()

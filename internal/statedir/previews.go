@@ -229,7 +229,7 @@ func isDigest(s string) bool {
 }
 
 // Derived makes a fresh directory for the bundles that are derived from what one
-// preview shows (decision D13), and returns its absolute path.
+// preview shows, and returns its absolute path.
 func (d *Dir) Derived(id string) (string, error) {
 	dir, err := d.open(derived)
 	if err != nil {

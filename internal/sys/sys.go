@@ -16,7 +16,7 @@ import (
 )
 
 // Prefix begins the name of every file of our own that stands beneath a restore root for a
-// while. No output may take such a name (decision D10).
+// while. No output may take such a name.
 const Prefix = ".spectrum06_"
 
 // Forever is the patience of a caller whose context bounds it.

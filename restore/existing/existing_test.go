@@ -61,7 +61,7 @@ func TestPlaces(t *testing.T) {
 		{path: "file", content: "content", in: "file", is: "a regular file"},
 		{path: "empty", in: "empty", is: "a regular file"},
 		{path: "dir/deep/file", content: "deep", in: "dir/deep/file", is: "a regular file"},
-		{path: "beneath/deep/file", content: "deep", in: "beneath/deep/file", is: "a regular file"}, // decision D17
+		{path: "beneath/deep/file", content: "deep", in: "beneath/deep/file", is: "a regular file"}, // a link that stays inside is followed
 		{path: "none", absent: true},
 		{path: "none/x", absent: true},
 		{path: "dir/none", absent: true},
