@@ -39,7 +39,7 @@ func (r *Run) ChangesFault() error {
 }
 
 // Perm returns the permission bits that a restore gives an output: the signed ones of a block table,
-// else those of its source, but for the executable ones of a change set, which are signed (D33).
+// else those of its source, but for the executable ones of a change set, which are signed.
 func (r *Run) Perm(o verify.Output) fs.FileMode {
 	return permOf(r.Changes(), o.Path().String(), o.Perm())
 }

@@ -248,7 +248,7 @@ func afterwards(name string, code restore.Code, with func(string) error) fault {
 	}}
 }
 
-// chainFaults are sections 3.3, 6.3 and decision D5.
+// chainFaults are the faults of chains, sections 3.3 and 6.3.
 var chainFaults = []fault{
 	{name: "empty chain", code: restore.VerifyStrictFailed, modes: "chain", cause: func(s *scene) { s.runs, s.dirs = nil, nil }},
 	{name: "the same run twice", code: restore.ChainRunIDDuplicate, modes: "chain", cause: func(s *scene) {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// malformed texts are no strict JSON object (decision D6).
+// malformed texts are no strict JSON object.
 var malformed = []struct{ no, text string }{
 	{"32 doubled key", `{"a":1,"a":1}`},
 	{"33 doubled by an escape", `{"a":1,"\u0061":1}`},

@@ -15,7 +15,7 @@ import (
 )
 
 // 57: each artifact of another valid bundle, of the same key and of another
-// one. PROOF.json is not bound (D16) and is among the good cases.
+// one. PROOF.json is not bound and is among the good cases.
 func TestHostileMixAndMatch(t *testing.T) {
 	harness.TempInMemory(t)
 	for _, artifact := range []string{

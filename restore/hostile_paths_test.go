@@ -68,7 +68,7 @@ func TestHostilePathForms(t *testing.T) {
 	}
 }
 
-// TestHostileReservedNames: decision D10. Nothing is written, though the phase
+// TestHostileReservedNames: nothing is written, though the phase
 // is VERIFY; in a chain the names are those below the run's directory.
 func TestHostileReservedNames(t *testing.T) {
 	harness.TempInMemory(t)
@@ -247,8 +247,8 @@ func deepRead(t testing.TB, root, p string) (content string) {
 	return content
 }
 
-// The same place by two ways: a link in the restore root, which is allowed
-// (D17), leads one target to another one's place. Refused before anything is
+// The same place by two ways: a link in the restore root, which is allowed,
+// leads one target to another one's place. It is rejected before anything is
 // written. This is what 26 and 27 are on a file system that folds names.
 func TestHostileSamePlaceTwice(t *testing.T) {
 	s := newScene(t, false, map[string]string{"a/x": "1", "b/x": "2"})

@@ -282,8 +282,8 @@ func TestUnsearchableParent(t *testing.T) {
 	})
 }
 
-// TestExistingTargetBeforeMount: what exists is the first check of EXECUTE
-// (decision D11), wherever a mount is in the way.
+// TestExistingTargetBeforeMount: what exists is the first check of EXECUTE,
+// wherever a mount is in the way.
 func TestExistingTargetBeforeMount(t *testing.T) {
 	s := newScene(t, false, map[string]string{"a/b/x": "1", "z": "2"})
 	harness.Mount(t, "t", s.inRoot("a"), "tmpfs", 0, "")

@@ -39,7 +39,7 @@ func lastStrict() fault {
 	return f
 }
 
-// TestOrderOfSteps: sections 5.2 and 8.4.3 to 8.4.5, decisions D1 and D5. Each
+// TestOrderOfSteps: sections 5.2 and 8.4.3 to 8.4.5. Each
 // group of faults comes before every later one.
 func TestOrderOfSteps(t *testing.T) {
 	harness.TempInMemory(t)
@@ -181,7 +181,7 @@ func reservedOutput(s *scene) {
 	s.outputs++
 }
 
-// TestExistingTargetBeforeReservedName: decisions D10 and D11. EXECUTE comes
+// TestExistingTargetBeforeReservedName: EXECUTE comes
 // before VERIFY, also where the reserved name is the earlier path; and the
 // first conflict in path order is the one.
 func TestExistingTargetBeforeReservedName(t *testing.T) {
@@ -208,8 +208,8 @@ func TestExistingTargetBeforeReservedName(t *testing.T) {
 	}
 }
 
-// TestOrderOfChain: decision D5. Each case has a fault in a run and another one
-// elsewhere; the first by the decision is the answer.
+// TestOrderOfChain: each case has a fault in a run and another one elsewhere; the
+// earlier one in the order of section 6 is reported.
 func TestOrderOfChain(t *testing.T) {
 	for _, c := range chainOrders {
 		t.Run(c.name, func(t *testing.T) {

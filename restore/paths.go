@@ -12,8 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Conflict is something that stands where a target would be, or in its way
-// (decisions D11 and D20).
+// Conflict is something that stands where a target would be, or in its way.
 type Conflict struct {
 	Path    string // of the target, beneath the restore root
 	State   string // what is there now, in words

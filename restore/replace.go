@@ -1,4 +1,4 @@
-// This file is law: what a replacement may displace (decisions D21, D31 and D33).
+// This file is law: what a replacement may displace.
 
 package restore
 
@@ -133,7 +133,7 @@ func (r *Restore) replace(ctx context.Context, own map[string][sha256.Size]byte)
 }
 
 // hasBits reports whether an existing file has the executable bits of an output. Those of a change
-// set are signed as one bit, which other users' bits do not change (D33).
+// set are signed as one bit, which other users' bits do not change.
 func (r *Restore) hasBits(o verify.Output, perm uint32) bool {
 	if c := r.plan.changes(); c != nil {
 		return c.Executable(o.Path().String()) == (perm&0o100 != 0)

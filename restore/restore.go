@@ -20,7 +20,7 @@ type Restore struct {
 }
 
 // ForRoot runs PREFLIGHT and PLAN (sections 5.2, 5.3 and 6.4) for a restore
-// root, in the order of decisions D1 and D5. The error is a [*Failure]. The
+// root: single runs in the order of section 5, chains in that of section 6. The error is a [*Failure]. The
 // caller closes the Restore. Of a change set it finds out what is replaced and removed, as
 // [ForRootOwning] does for a root in which nothing was committed before.
 func ForRoot(ctx context.Context, c Candidate, restoreRoot string) (*Restore, error) {

@@ -108,8 +108,8 @@ func isExtra(name string) bool {
 }
 
 // forbidden is what no run directory may hold, in the law's order, whatever it
-// is: file, directory or link (SPECTRUM-05 phase 8, SPECTRUM-03, D18). The law
-// writes the two directories with a slash, and so does a verdict (D29).
+// is: file, directory or link (SPECTRUM-05 phase 8, SPECTRUM-03). The law
+// writes the two directories with a slash, and so does a verdict.
 var forbidden = []string{"logs/", "tmp/", "transcript.json"}
 
 // forbiddenArtifact is the verdict of that check.

@@ -41,7 +41,7 @@ func TestArtifactKinds(t *testing.T) {
 	}
 }
 
-// notArtifacts is what no artifact may hold (decision D6).
+// notArtifacts is what no artifact may hold.
 var notArtifacts = map[string]string{
 	"nothing": "", "white space": " \n", "array": "[]", "string": `"a"`, "null": "null", "number": "1", "true": "true", "array of object": `[{}]`,
 	"cut": `{"a":1`, "trailing byte": `{}x`, "trailing NUL": "{}\x00", "second value": `{}{}`, "byte order mark": "\ufeff{}",

@@ -173,7 +173,7 @@ func checkAccepted(t testing.TB, b *verify.Bundle, want sentence, f *folder) {
 		if !ok || o.Hash() != want.hashes[path] || o.Size() != int64(len(content)) {
 			t.Errorf("output %q: %s, %d bytes", path, o.Hash(), o.Size())
 		}
-		if f.outputs[path].kind == linkNode { // it can be verified, and not restored (D4)
+		if f.outputs[path].kind == linkNode { // it can be verified, and not restored
 			if _, err := o.Open(nil); !errors.Is(err, pathsafe.ErrSymlink) {
 				t.Errorf("output %q is a link, and opening it gives %v", path, err)
 			}

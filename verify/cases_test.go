@@ -73,7 +73,7 @@ func rejectsEach(t *testing.T, faults []fault) {
 	}
 }
 
-// TestHashValues is decision D8: a string that is no hash is found out when
+// TestHashValues: a string that is no hash is found out when
 // the file is read, so a missing file comes first.
 func TestHashValues(t *testing.T) {
 	right := bundletest.Hash("aaa")
@@ -98,7 +98,7 @@ func TestHashValues(t *testing.T) {
 	}
 }
 
-// TestExtraFieldsFirst is decision D8: an extra field is reported before a
+// TestExtraFieldsFirst: an extra field is reported before a
 // missing one, and of several of each the first.
 func TestExtraFieldsFirst(t *testing.T) {
 	both := func(f map[string]any) { delete(f, "validator_id"); f["z"], f["y"] = 1, 1 }
@@ -113,7 +113,7 @@ func TestExtraFieldsFirst(t *testing.T) {
 	})
 }
 
-// TestExtraArtifacts is decision D9: what begins and ends like one of three
+// TestExtraArtifacts: what begins and ends like one of three
 // artifacts is one too many, whatever it is.
 func TestExtraArtifacts(t *testing.T) {
 	for _, name := range []string{
@@ -147,7 +147,7 @@ func TestExtraArtifacts(t *testing.T) {
 	checkReject(t, err, want{verify.ArtifactExtra, about("SIGNATURE2.json")})
 }
 
-// TestForbidden is decision D18: whatever they are.
+// TestForbidden: forbidden names are rejected, whatever the type of the entry.
 func TestForbidden(t *testing.T) {
 	kinds := special()
 	kinds["file"] = func(path string) error { return writeFile(path, "x") }

@@ -19,7 +19,7 @@ import (
 )
 
 // This file knows edwards25519 by its equations alone, slow and plain, and
-// judges by them what crypto/ed25519 and the program say (decision D19).
+// judges by them what crypto/ed25519 and the program say.
 
 // prime is 2^255 - 19, curveD the constant of -x² + y² = 1 + d·x²·y².
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// noted is a fault that a restore has a code of its own for (decision D2).
+// noted is a fault that a restore has a code of its own for.
 type noted struct {
 	fault
 	proof  verify.ProofFault
@@ -192,7 +192,7 @@ func TestGateWithoutHashes(t *testing.T) {
 	}
 }
 
-// TestGateIllFormedPaths is decision D3: such a path is not read, nothing is
+// TestGateIllFormedPaths: such a path is not read, nothing is
 // missing, and there is no bundle; every other output is checked.
 func TestGateIllFormedPaths(t *testing.T) {
 	for _, path := range illFormedPaths {
@@ -296,7 +296,7 @@ func TestGateDeterminism(t *testing.T) {
 }
 
 // TestGateEmptiedHashes: an empty "hashes" still has a root, and one that was
-// not signed is the verifier's rejection, which wins (decision D2).
+// not signed is the verifier's rejection, which wins.
 func TestGateEmptiedHashes(t *testing.T) {
 	r := newRun(t)
 	r.Edit(bundle.OutputHashes, func(f map[string]any) { f["hashes"] = map[string]any{} })

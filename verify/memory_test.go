@@ -37,7 +37,7 @@ func referenceWant(path string) want {
 }
 
 // memoryFaults are faults of a chain of three in the order in which SPECTRUM-03
-// finds them: bundles, order, references, forbidden artifacts (decision D12).
+// finds them: bundles, order, references, forbidden artifacts.
 var memoryFaults = []chainFault{
 	{"first bundle incomplete", func(runs []*bundletest.Run) { runs[0].Remove(bundle.Status) }, "r0", want{verify.BundleIncomplete, about(bundle.Status)}},
 	{"second bundle changed", func(runs []*bundletest.Run) { runs[1].Write("out/1", "changed") }, "r1", want{verify.HashMismatch, mismatch("out/1", bundletest.Hash("content 1"), "changed")}},
@@ -121,7 +121,7 @@ func TestMemoryOfNoRun(t *testing.T) {
 	checkRunReject(t, memory(t), "", want{verify.ChainEmpty, nil})
 }
 
-// TestCompletionOrder is decision D12: two consecutive runs that both have a
+// TestCompletionOrder: of two consecutive runs that both have a
 // time, the later one strictly after; and no time that is not RFC 3339.
 func TestCompletionOrder(t *testing.T) {
 	const none = "none"
@@ -173,7 +173,7 @@ func TestCompletionOrder(t *testing.T) {
 	}
 }
 
-// TestReferences is rule 3 of SPECTRUM-03 and decision D12.
+// TestReferences is rule 3 of SPECTRUM-03: an input is an output of the same or an earlier run.
 func TestReferences(t *testing.T) {
 	runs := newChain(t, 3)
 	for name, c := range map[string]struct {

@@ -289,7 +289,7 @@ func relaid(t testing.TB, raw []byte) string {
 }
 
 // TestMixAndMatch takes each artifact from another good bundle, of the same key
-// and of another: only the proof is not bound (decision D16).
+// and of another: only the proof is not bound.
 func TestMixAndMatch(t *testing.T) {
 	r := canonicalRun(t)
 	other := r.Project.Run("other", map[string]string{"dist/a": "aaa"})

@@ -172,7 +172,7 @@ type outputReader struct {
 func (r *outputReader) Close() { r.near.Close() }
 
 // read reads one output into out and returns the verdict on it. A link that stays beneath
-// the project root is followed, an absolute one too (decisions D4 and D29).
+// the project root is followed, an absolute one too.
 func (d *declaration) read(ctx context.Context, project *pathsafe.Dir, r *outputReader, watch Watch, out *output) error {
 	path, err := pathsafe.Parse(d.name)
 	if err != nil {

@@ -211,7 +211,7 @@ func TestReplacedParent(t *testing.T) {
 	}
 }
 
-// TestSourceThatIsALink: verified (decision D4), and never read.
+// TestSourceThatIsALink: verified, and never read.
 func TestSourceThatIsALink(t *testing.T) {
 	r := newRun(t)
 	r.Write("dist/real", "aaa")

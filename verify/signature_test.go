@@ -80,7 +80,7 @@ func notReduced() []byte {
 	return raw
 }
 
-// TestSmallOrderKey is decision D19: with such a key one signature fits every
+// TestSmallOrderKey: with such a key one signature fits every
 // bundle, and the law accepts it. Keeping it out is for the trust above.
 func TestSmallOrderKey(t *testing.T) {
 	identity := make(ed25519.PublicKey, 32)

@@ -73,7 +73,7 @@ func (e *examination) signature(context.Context) error {
 	return nil
 }
 
-// signatureForm checks the fields of SIGNATURE.json (decisions D8, D9, D18).
+// signatureForm checks the fields of SIGNATURE.json.
 func signatureForm(o canonjson.Object) error {
 	required := []string{"payload_type", "signature", "validator_id"}
 	if name, ok := unknownField(o, append(required, "signed_at")); ok {

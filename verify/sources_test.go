@@ -185,7 +185,7 @@ func devices() []source {
 	return []source{{"character device", asSpecial(charDevice)}, {"block device", asSpecial(blockDevice)}}
 }
 
-// TestSources is decision D4, in every law that reads outputs.
+// TestSources checks sources that are links, in every law that reads outputs.
 func TestSources(t *testing.T) {
 	for _, s := range goodSources {
 		t.Run(s.name, func(t *testing.T) {

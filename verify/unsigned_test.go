@@ -294,8 +294,8 @@ func TestEverySpelling(t *testing.T) {
 	t.Logf("%d spellings", forms)
 }
 
-// TestEveryNameBeside: what else lies in the run directory says nothing, unless
-// D9 or D18 forbids the name; whatever it is.
+// TestEveryNameBeside: other entries in the run directory change no verdict, unless
+// the name is forbidden or that of a second artifact, whatever the type.
 func TestEveryNameBeside(t *testing.T) {
 	kinds := special()
 	kinds["file"] = func(path string) error { return writeFile(path, "{}") }

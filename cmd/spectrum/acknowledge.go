@@ -19,7 +19,7 @@ import (
 
 var (
 	errNoStatement    = errors.New("no statement was given: nothing was released")
-	errOtherStatement = errors.New("this is not the statement that is wanted: nothing was released")
+	errOtherStatement = errors.New("the statement is not the required one: nothing was released")
 )
 
 // acknowledgementError is a halted root that was not acknowledged with the required statement.
@@ -43,7 +43,7 @@ func (e *acknowledgementError) details() map[string]any {
 func (e *acknowledgementError) hints() []string {
 	root := foreignOption(e.halted.root) + shellQuote(e.halted.root)
 	return []string{
-		fmt.Sprintf("look at what is named; \"spectrum recover %s\" tries again once it is out of the way", root),
+		fmt.Sprintf("move what is named above out of the way, then run \"spectrum recover %s\" again", root),
 		fmt.Sprintf("spectrum recover --acknowledge --statement %s %s", shellQuote(e.halted.statement()), root),
 	}
 }

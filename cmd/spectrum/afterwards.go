@@ -18,5 +18,5 @@ func (e *doneError) Error() string {
 func (e *doneError) Unwrap() error { return e.err }
 
 func (e *doneError) hints() []string {
-	return []string{fmt.Sprintf("the %s stands: do not run it again; \"spectrum log --json\" tells what it has done", e.stands)}
+	return []string{fmt.Sprintf("the %s is complete: do not run it again; \"spectrum log --json\" shows what it has done", e.stands)}
 }

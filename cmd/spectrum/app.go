@@ -88,7 +88,7 @@ func (a *app) existingState() (*statedir.Dir, error) {
 }
 
 // stateHint is for a state directory that cannot be used.
-const stateHint = "\"spectrum doctor\" says what is wrong with it, and what to do; or name another one with --state-dir DIR"
+const stateHint = "\"spectrum doctor\" shows what is wrong with it, and the fix; or name another one with --state-dir DIR"
 
 // openStateApart opens the state directory of a command that looks at a
 // restore root. Neither may be in the other: what is kept would change what is

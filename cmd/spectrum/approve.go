@@ -91,7 +91,7 @@ func heldNow(ctx context.Context, state *statedir.Dir, record *preview.Record) e
 	return action.CheckRecorded(ctx, store, record.Source())
 }
 
-// statementLines is how many lines one question takes (decision D24).
+// statementLines is how many lines one question takes.
 const statementLines = 3
 
 // readStatement asks for the statement on a shown preview: up to three lines are one approval. A
@@ -105,7 +105,7 @@ func (a *app) readStatement(ctx context.Context, shown shownPreview, paged paged
 	}
 	a.tell("")
 	if shown.recommended != "" {
-		a.tell("what is recommended is approved with: %s", shown.recommended)
+		a.tell("to approve what the preview recommends: %s", shown.recommended)
 	}
 	a.tell("Type or paste the statement that approves this preview; Enter, no or Ctrl-C declines.")
 	asking := a.newPrompt("statement: ")

@@ -109,7 +109,7 @@ func badFlag(cmd *cobra.Command, err error) error {
 	use := &usageError{command: cmd.CommandPath(), err: err}
 	var value *pflag.InvalidValueError
 	if _, isNumber := errors.AsType[*strconv.NumError](err); isNumber && errors.As(err, &value) {
-		use.err = fmt.Errorf("--%s takes a number, and %q is none that it can be", value.GetFlag().Name, value.GetValue())
+		use.err = fmt.Errorf("--%s requires a number, and %q is not a valid one", value.GetFlag().Name, value.GetValue())
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {

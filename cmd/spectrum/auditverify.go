@@ -154,7 +154,7 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 	if !action.HasUnfinished(path, m.Attempt) {
 		return false
 	}
-	v.say("spectrum: the commit of savepoint %s has no end in the log yet; \"spectrum recover %s%s\" ends it if it was killed", m.ID, foreignOption(path), shellQuote(path))
+	v.say("spectrum: the log has no end of the commit of savepoint %s yet; if that was killed, run \"spectrum recover %s%s\"", m.ID, foreignOption(path), shellQuote(path))
 	return true
 }
 
@@ -172,7 +172,7 @@ func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
 		"open": h.Open, "savepoints": n, "tail_bytes": h.Tail, "torn": h.Tears,
 	}
 	if v.accepted > 0 {
-		v.say("spectrum: the loss of %s was accepted: \"spectrum audit show\" has by whom and when", numberOf(v.accepted, "record"))
+		v.say("spectrum: the loss of %s was accepted: \"spectrum audit show\" shows by which user and when", numberOf(v.accepted, "record"))
 		fields["accepted"] = v.accepted
 	}
 	return v.result(fmt.Sprintf("OK %s, head %s, %s", entriesText(h.Sequence), h.Hash, numberOf(n, "savepoint")), fields)
@@ -190,7 +190,7 @@ func (v *auditVerify) rewritten(misfits []audit.Misfit) error {
 	}
 	return &codedError{
 		code: codeAuditRewritten, err: err, details: v.details(misfits),
-		hint: fmt.Sprintf("the log was written anew; its entries up to %d are as they were signed; check which users can write the state directory, and keep it as it is; %s", first.Fits, statecheck.AcceptText(v.state, first.Root)),
+		hint: fmt.Sprintf("the log was rewritten; its entries up to %d are as they were signed; check which users can write the state directory, and keep it as it is; %s", first.Fits, statecheck.AcceptText(v.state, first.Root)),
 	}
 }
 
@@ -217,7 +217,7 @@ func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	}
 	e := &codedError{
 		code: codeSavepointMissing, err: err, details: v.details(misfits),
-		hint: "savepoints were taken away: check which users can write the state directory, and keep it as it is; " + statecheck.AcceptText(v.state, first.Root),
+		hint: "savepoints were removed: check which users can write the state directory, and keep it as it is; " + statecheck.AcceptText(v.state, first.Root),
 	}
 	if isCut {
 		e.code = codeAuditCut

@@ -26,7 +26,7 @@ func (b *barMark) id() string {
 // what describes the rollback, and why it could not begin.
 func (b *barMark) what() string {
 	if b.Err != nil {
-		return fmt.Sprintf("a rollback could not be carried out; what it was is not known, since its mark cannot be read: %v; \"spectrum audit show\" has the log", b.Err)
+		return fmt.Sprintf("a rollback could not be carried out; which one is not known, since its mark cannot be read: %v; \"spectrum audit show\" has the log", b.Err)
 	}
 	return fmt.Sprintf("the %s rollback %s of %s could not be carried out: %s", b.Kind, b.ID, b.Time.Format(time.RFC3339), b.Reason)
 }

@@ -121,7 +121,7 @@ func unknownProject(cmd *cobra.Command, dirs []string, err error) error {
 	for _, dir := range dirs {
 		if bundle.IsRunsDir(dir) {
 			return &usageError{
-				command: cmd.CommandPath(), err: fmt.Errorf("%q holds run directories, and is none", dir),
+				command: cmd.CommandPath(), err: fmt.Errorf("%q holds run directories, but is not one", dir),
 				next: "name one of them: " + runsIn(dir) + "; \"spectrum mount --all\" shows all of them",
 			}
 		}
@@ -172,7 +172,7 @@ func runsIn(path string) string {
 	defer dir.Close()
 	names, err := dir.Names()
 	if err != nil || len(names) == 0 {
-		return "there is none yet, \"spectrum seal\" makes one"
+		return "no run directory exists yet; create one with \"spectrum seal\""
 	}
 	slices.Sort(names)
 	var runs []string
@@ -221,7 +221,7 @@ func (c *candidate) open() error {
 }
 
 // runDirHint is for a run directory that cannot be opened.
-const runDirHint = "name a run directory that is there; \"spectrum seal\" makes one"
+const runDirHint = "name an existing run directory, or create one with \"spectrum seal\""
 
 func openProject(path string) (*pathsafe.Dir, error) {
 	project, err := pathsafe.OpenRoot(path)

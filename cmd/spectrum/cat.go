@@ -29,8 +29,8 @@ has then written the blocks before that one, and nothing of it.
 
 PATH is a file as "spectrum ls" lists it. With several files, put them after "--".
 
-With --lazy, cat verifies only the signature before, and reads the blocks of the
-signed block table; it reports how much of the candidate it has checked. Of a run in
+With --lazy, cat verifies only the signature first, and reads the blocks of the
+signed block table; it reports how much of the candidate it checked. Of a run in
 a store it fetches little more than those.
 
 On a terminal, cat escapes characters that are not printable and rejects files

@@ -49,7 +49,7 @@ conflict which every statement must acknowledge. A vague statement is rejected a
 puts the candidate in quarantine. If only case, white space, the full stop or
 quotes are wrong, or the statement does not fit the preview, commit only says so.
 
-A preview is good for one commit. It becomes void if the candidate, its targets or
+A preview can be committed once. It becomes void if the candidate, its targets or
 the trusted validators change, or if another commit begins in the restore root.
 
 On a terminal, without --approve, commit shows the preview and asks for the
@@ -83,7 +83,7 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, args []string) 
 	}
 	if opts.preview == "" && len(args) == 1 && !isThere(args[0]) {
 		if id := app.previewNamed(args[0]); id != "" {
-			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q is a preview, and not a run directory", args[0]), meant: []string{"--preview " + id[:shortest]}}
+			return &usageError{command: cmd.CommandPath(), err: fmt.Errorf("%q is a preview, not a run directory", args[0]), meant: []string{"--preview " + id[:shortest]}}
 		}
 	}
 	runDirs := args
@@ -97,11 +97,11 @@ func runCommit(cmd *cobra.Command, app *app, opts commitOptions, args []string) 
 	case byID && len(runDirs) > 0 && opts.approve == "Approved:":
 		return &usageError{command: cmd.CommandPath(), err: errors.New("the statement is not one argument"), next: "put it in quotes: --approve " + shellQuote(strings.Join(append([]string{opts.approve}, runDirs...), " "))}
 	case byID && (len(runDirs) > 0 || opts.chain || opts.fromMount != "" || opts.savepoint != "" || opts.restoreRoot != "" || cmd.Flags().Changed("project-root")):
-		return usage(cmd, "--preview says already which run directories go where")
+		return usage(cmd, "--preview already determines the run directories and the restore root")
 	case byID && (opts.agent != "" || opts.html != "" || opts.report != "" || opts.replace || len(opts.scopes)+len(opts.decisions) > 0):
-		return usage(cmd, "what is asked with --agent, --scope, --decide, --replace, --html and --report is asked of a preview, and --preview names one that was made")
+		return usage(cmd, "--agent, --scope, --decide, --replace, --html and --report make a new preview, and --preview names an existing one")
 	case !byID && opts.approve != "":
-		return usage(cmd, "--approve goes with --preview: what is approved must have been seen")
+		return usage(cmd, "--approve requires --preview: a statement approves a preview that was shown")
 	case !byID && len(runDirs) == 0 && !opts.chain && opts.fromMount == "" && opts.savepoint == "":
 		return withoutRuns(usage(cmd, "give --preview ID, or run directories"))
 	case !byID:
@@ -272,7 +272,7 @@ func (a *app) commitApproved(ctx context.Context, state *statedir.Dir, in *actio
 		_, _ = a.stderr.Write(report.Commit(approved.Outcome()))
 	}
 	if in.Savepoint() == "" { // the restore is complete, and stays so
-		a.tell("spectrum: the savepoint is prepared, and could not be published; \"spectrum recover %s%s\" does that", foreignOption(in.Real()), shellQuote(r.Root().Name()))
+		a.tell("spectrum: the savepoint was prepared, but could not be published; to publish it, run \"spectrum recover %s%s\"", foreignOption(in.Real()), shellQuote(r.Root().Name()))
 	} else {
 		a.say("savepoint %s", in.Savepoint())
 		if onTerminal(a.stderr) {
@@ -337,7 +337,7 @@ func (a *app) carryOut(ctx context.Context, in *action.Root, approved *preview.A
 			}
 		},
 		Leftover: func(name string, err error) {
-			a.tell("spectrum: the restore is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+			a.tell("spectrum: the restore is complete, but %q could not be removed; the next command removes it: %s", name, oneLine(err.Error()))
 		},
 		LeftOut: func(l staging.LeftOut) {
 			a.tell("spectrum: %s was not given the %s of the file that it replaced: %s", shellQuote(l.Path.String()), l.What, oneLine(l.Why.Error()))

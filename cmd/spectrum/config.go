@@ -112,9 +112,9 @@ func (e *badConfig) hints() []string {
 	for _, arg := range e.args {
 		line = append(line, shellQuote(arg))
 	}
-	hints := []string{first, "to run this without config files: " + strings.Join(line, " "), "\"spectrum doctor\" says all that is wrong in these files"}
+	hints := []string{first, "to run this without config files: " + strings.Join(line, " "), "\"spectrum doctor\" lists every error in these files"}
 	if e.stateDir == "" && os.Getenv(stateVariable) == "" && !slices.ContainsFunc(e.args, isStateDir) {
-		hints = slices.Insert(hints, 2, "if the file sets a state directory, add --state-dir DIR to that")
+		hints = slices.Insert(hints, 2, "if the file sets a state directory, add --state-dir DIR to that command")
 	}
 	return hints
 }
@@ -267,7 +267,7 @@ func (c *config) table(of *cobra.Command, values map[string]any, above []string)
 				wrong.keys = keysOf(of)
 			}
 		case !isAllowed(of, name):
-			c.wrong(keys, "--%s is no default: it has to be given with each command", name)
+			c.wrong(keys, "--%s cannot be set in a config file: give it with each command", name)
 		default:
 			c.set(of, flag, keys, values[name])
 		}
@@ -295,9 +295,9 @@ func noFlag(of *cobra.Command, name string) string {
 	case len(tables) == 0:
 		return text
 	case neverConfigured[name]:
-		return fmt.Sprintf("--%s is no default: it has to be given with each command", name)
+		return fmt.Sprintf("--%s cannot be set in a config file: give it with each command", name)
 	}
-	return text + " of all commands; it belongs in the table of a command: " + strings.Join(tables, ", ")
+	return text + " for all commands; put it in the table of a command: " + strings.Join(tables, ", ")
 }
 
 func subcommand(of *cobra.Command, name string) *cobra.Command {
@@ -357,7 +357,7 @@ func checkTexts(flag *pflag.Flag, texts []string) error {
 			}
 		case "restore-root":
 			if !filepath.IsAbs(text) {
-				return fmt.Errorf("--restore-root takes an absolute path, and %q is none", text)
+				return fmt.Errorf("--restore-root requires an absolute path, not %q", text)
 			}
 		}
 		if text == "" {

@@ -60,12 +60,12 @@ func (a *app) tellFlaws(flaws []statecheck.Flaw) {
 	}
 }
 
-// tellBeside names what is damaged among the records of a root that was taken back, and that
+// tellBeside names what is damaged among the records of a root that was undone, and that
 // was passed over.
 func (a *app) tellBeside(in *action.Root, snapshots bool) {
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil {
 		for _, d := range found.Damaged {
-			a.tell("spectrum: passed over: %s", oneLine(d.Error()))
+			a.tell("spectrum: skipped: %s", oneLine(d.Error()))
 		}
 	}
 	if !snapshots {
@@ -73,7 +73,7 @@ func (a *app) tellBeside(in *action.Root, snapshots bool) {
 	}
 	if _, damaged, err := in.Snapshots().Survey(in.Path()); err == nil {
 		for _, d := range damaged {
-			a.tell("spectrum: passed over: %s", oneLine(d.Error()))
+			a.tell("spectrum: skipped: %s", oneLine(d.Error()))
 		}
 	}
 }
@@ -81,6 +81,6 @@ func (a *app) tellBeside(in *action.Root, snapshots bool) {
 // tellUnread names the later commits that a rollback has passed over.
 func (a *app) tellUnread(commits []string) {
 	for _, id := range commits {
-		a.tell("spectrum: commit %s was made later, and what it created is not known, since its savepoint cannot be read; all that may be of it stays", id)
+		a.tell("spectrum: the savepoint of the later commit %s cannot be read, so the files that it created are not known; every file that may be one of them stays", id)
 	}
 }

@@ -43,7 +43,7 @@ func demoRefused(dir string, above *pathsafe.Dir) error {
 		view := shellQuote(filepath.Join(dir, "view"))
 		hint = fmt.Sprintf("an earlier demo is there: name another directory, or remove it first: rm -r %s; if a view is mounted in it, \"spectrum umount %s\" before", shellQuote(dir), view)
 	}
-	return refusedHint(fmt.Errorf("%q must not be there, or be an empty directory", dir), hint)
+	return refusedHint(fmt.Errorf("%q exists and is not an empty directory", dir), hint)
 }
 
 // runDemo makes the project in a box beside DIR and moves it out of that, so DIR is there
@@ -193,7 +193,7 @@ func demoSteps(program, dir string) []string {
 		"# verify a signed run, and both runs as a chain",
 		bin + " verify " + run1,
 		bin + " verify --chain " + run1 + " " + run2,
-		"# a copy in which one digit was changed is refused, and the file is named",
+		"# a copy in which one digit was changed is rejected, and the file is named",
 		bin + " verify " + at("tampered", "CONTRACTS", "_runs", "run-001"),
 		"# look into the restore before it happens: every byte is checked as it is read",
 		bin + " mount --daemon " + run1 + " " + at("view"),
@@ -203,9 +203,9 @@ func demoSteps(program, dir string) []string {
 		"# see what it would change, approve exactly that, and carry it out",
 		"id=$(" + bin + " preview --restore-root " + at("restore") + " " + run1 + ")",
 		bin + ` commit --preview "$id" --approve ` + shellQuote(preview.Exactly),
-		"# what was seen is what was written",
+		"# the files that were written are those of the preview",
 		"diff -r " + at("view") + " " + at("restore"),
-		"# and the savepoint of the commit shows whether it still is",
+		"# the savepoint of the commit shows whether they still are",
 		bin + " savepoint verify --restore-root " + at("restore") + " latest",
 		bin + " umount " + at("view"),
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // derived is the approved part of a candidate, sealed as a candidate of its own
-// and planned for the same restore root (decision D13).
+// and planned for the same restore root.
 type derived struct {
 	candidate *candidate
 	restore   *restore.Restore

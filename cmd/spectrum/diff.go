@@ -87,13 +87,13 @@ PAGER or less).
 RESTORE_ROOT is optional for a candidate of "spectrum run" or "seal --base": the
 default is the directory that the candidate would change.
 
-With --lazy, diff verifies only the signature before, and checks what it prints.
+With --lazy, diff verifies only the signature first, and checks what it prints.
 
 diff looks only at the files that the candidate names, never opens links, FIFOs or
 devices, writes nothing, and also works while a commit runs.
 
 The exit status is 0 if all files exist with the same content, and 1 if not, or if
-the candidate is rejected. With --json the code tells which (ROOT_DIFFERS).`,
+the candidate is rejected. With --json the code shows which: ROOT_DIFFERS is a difference.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runDirs, root, err := opts.sides(cmd, app, args)
@@ -121,7 +121,7 @@ func runDiff(cmd *cobra.Command, app *app, opts diffOptions, runDirs []string, r
 	}
 	if len(runDirs) > 0 && !isInRuns(runDirs[0]) && (isInRuns(rootPath) || rootPath == latest && !isThere(rootPath)) {
 		return &usageError{
-			command: cmd.CommandPath(), err: fmt.Errorf("%q is a run directory, and no restore root", rootPath),
+			command: cmd.CommandPath(), err: fmt.Errorf("%q is a run directory, not a restore root", rootPath),
 			next: "the restore root comes last: spectrum diff RUN_DIR... RESTORE_ROOT",
 		}
 	}
@@ -211,7 +211,7 @@ func (o *diffOptions) check(cmd *cobra.Command, json bool) error {
 		}
 	}
 	if json && asked > 0 {
-		return usage(cmd, "-u, --list, --stat and --name-status are for people; without them --json has sizes and hashes")
+		return usage(cmd, "--json cannot be combined with -u, --list, --stat or --name-status; it always has sizes and hashes")
 	}
 	if asked > 1 {
 		return usage(cmd, "give one of -u, --list, --stat and --name-status")

@@ -51,7 +51,7 @@ func configChecks(files []config) []doctor.Check {
 		for _, wrong := range c.wrongs {
 			checks = append(checks, doctor.Check{
 				ID: id, Path: c.file, Status: doctor.Fail, Found: wrong.Error(),
-				Consequence: "every other command that takes defaults ends with an error; " + configVariable + "= in front of it leaves the files out",
+				Consequence: "every other command that reads the config files fails; " + configVariable + "= before the command ignores the files",
 				Remedy:      (&badConfig{err: wrong}).hints()[0],
 			})
 		}
@@ -169,7 +169,7 @@ func (d *examined) linesOf(s doctor.Section) (lines []string) {
 		}
 	}
 	if features > 0 && !d.quiet {
-		lines = append(lines, checkLines(&doctor.Check{ID: "features", Status: doctor.OK, Found: fmt.Sprintf("%d of the features that are used are there; -v lists them", features)}, false)...)
+		lines = append(lines, checkLines(&doctor.Check{ID: "features", Status: doctor.OK, Found: fmt.Sprintf("%d required features are present; -v lists them", features)}, false)...)
 	}
 	return lines
 }

@@ -153,7 +153,7 @@ func TestLackLeadsToDoctor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Status != statusMachine || r.Fired == 0 || !strings.Contains(string(r.Stderr), "\nhint: \"spectrum --state-dir "+state+" doctor RESTORE_ROOT\" says what its file system lacks\n") {
+	if r.Status != statusMachine || r.Fired == 0 || !strings.Contains(string(r.Stderr), "\nhint: \"spectrum --state-dir "+state+" doctor RESTORE_ROOT\" shows what its file system lacks\n") {
 		t.Errorf("status %d, %d calls failed: %s", r.Status, r.Fired, r.Stderr)
 	}
 }

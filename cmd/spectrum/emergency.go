@@ -29,14 +29,14 @@ func (a *app) enterHalted(ctx context.Context, state *statedir.Dir, opts rollbac
 	if !possible {
 		return nil, halted
 	}
-	verb := "is undone now, or else"
+	verb := "undoes or releases"
 	if opts.dryRun {
-		verb = "would be undone, or else"
+		verb = "would undo or release"
 	}
 	for i := range halted.attempts {
 		at := &halted.attempts[i]
 		a.tell("spectrum: %s", oneLine(at.where()))
-		a.tell("spectrum: it could not be undone; it %s released, since all of the root goes back: %s", verb, oneLine(at.Err.Error()))
+		a.tell("spectrum: it could not be undone; this rollback %s it, since it restores the whole root: %s", verb, oneLine(at.Err.Error()))
 	}
 	entry, err := release.Entry(state, action.Entry{Wait: opts.wait, Foreign: opts.foreign, DryRun: opts.dryRun, Reason: opts.reason})
 	if err != nil {

@@ -42,7 +42,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	}
 	e.Halts, e.Bars, e.Authority, e.State = state, state, authority{a, state}, state.Root()
 	e.Leftover = func(name string, err error) {
-		a.tell("spectrum: this is complete, but %q could not be removed, which the next command does: %s", name, oneLine(err.Error()))
+		a.tell("spectrum: this is complete, but %q could not be removed; the next command removes it: %s", name, oneLine(err.Error()))
 	}
 	e.BarStays = func(err error) {
 		a.tell("spectrum: this is complete, but the root stays halted for preview, commit and prune: %s", oneLine(err.Error()))
@@ -100,9 +100,9 @@ func (a *app) tellNested(state *statedir.Dir, root string) {
 		switch {
 		case root == other:
 		case pathsafe.IsWithin(root, other):
-			a.tell("spectrum: this restore root is inside of another one, %s: what is restored there replaces what is here", shellQuote(other))
+			a.tell("spectrum: this restore root is inside another one, %s: what is restored there replaces what is here", shellQuote(other))
 		case pathsafe.IsWithin(other, root):
-			a.tell("spectrum: another restore root is inside of this one, %s: what is restored here replaces what is there", shellQuote(other))
+			a.tell("spectrum: another restore root is inside this one, %s: what is restored here replaces what is there", shellQuote(other))
 		}
 	}
 }

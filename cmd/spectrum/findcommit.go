@@ -83,7 +83,7 @@ func cannotUndo(state *statedir.Dir, named *action.Named) error {
 	}
 	switch named.Kind {
 	case action.NamesUnfinished:
-		return refusedHint(fmt.Errorf("commit %s has not ended: it was killed, or is at work", named.Action.ID),
+		return refusedHint(fmt.Errorf("commit %s has not ended: it is still running, or was killed", named.Action.ID),
 			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
 	case action.NamesLost:
 		return savepointLost(state, named.Action, path)
@@ -119,26 +119,26 @@ func savepointLost(state *statedir.Dir, c *audit.Action, path string) error {
 	root, ways := foreignOption(path)+shellQuote(path), []string{}
 	before, hasWhole := snapshotsFor(state, c)
 	if before != "" {
-		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the snapshot from before it", foreignOption(path), before[:shortest]))
+		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the snapshot from before it", foreignOption(path), before[:shortest]))
 	}
 	if hasWhole {
-		ways = append(ways, fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root))
+		ways = append(ways, fmt.Sprintf("\"spectrum rollback --emergency %s\" does not require it", root))
 	}
-	hint := strings.Join(append(ways, fmt.Sprintf("\"spectrum recover %s\" says what is lost", root)), "; ")
-	return refusedHint(fmt.Errorf("commit %s stands by the audit log, and its savepoint, which says what it has created, is lost", c.ID), hint)
+	hint := strings.Join(append(ways, fmt.Sprintf("\"spectrum recover %s\" shows what is lost", root)), "; ")
+	return refusedHint(fmt.Errorf("the savepoint of commit %s, which lists the files that it created, is lost", c.ID), hint)
 }
 
-// notCompleted is the error of the rollback of a commit that failed and was taken back, or that was
+// notCompleted is the error of the rollback of a commit that failed and was undone, or that was
 // released as it was.
 func notCompleted(state *statedir.Dir, c *audit.Action, path string) error {
 	if c.State == audit.Failed {
-		return refusedHint(fmt.Errorf("commit %s failed, and was taken back: %s", c.ID, c.Reason), fmt.Sprintf("the root has no trace of it, so there is nothing to undo; \"spectrum status %s\" says the state of the root", shellQuote(path)))
+		return refusedHint(fmt.Errorf("commit %s failed, and was undone: %s", c.ID, c.Reason), fmt.Sprintf("the root has no trace of it, so there is nothing to undo; \"spectrum status %s\" shows the state of the root", shellQuote(path)))
 	}
 	err := fmt.Errorf("commit %s was not completed, and was released: %s", c.ID, c.Reason)
 	if before, _ := snapshotsFor(state, c); before != "" {
-		return refusedHint(err, fmt.Sprintf("what it left has stayed: \"spectrum snapshot diff %[2]s\" shows what differs from before it, and \"spectrum snapshot restore %[1]s%[2]s\" brings that back", foreignOption(path), before[:shortest]))
+		return refusedHint(err, fmt.Sprintf("the files that it left are still there: \"spectrum snapshot diff %[2]s\" compares the root with the snapshot from before it, and \"spectrum snapshot restore %[1]s%[2]s\" restores that", foreignOption(path), before[:shortest]))
 	}
-	return refusedHint(err, fmt.Sprintf("\"spectrum snapshot list %s\" lists what the root can go back to", shellQuote(path)))
+	return refusedHint(err, fmt.Sprintf("\"spectrum snapshot list %s\" lists the snapshots that can be restored", shellQuote(path)))
 }
 
 // snapshotsFor is [action.SnapshotsFor] with the snapshots of the state directory.
@@ -157,7 +157,7 @@ func takesBack(state *statedir.Dir, rollback *audit.Entry) string {
 	if store, err := statecheck.Snapshots(state); err == nil {
 		defer store.Close()
 		if _, err := store.Find(rollback.Snapshot); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Sprintf("the snapshot from before that rollback, %s, is no longer there, so it cannot be taken back", rollback.Snapshot[:shortest])
+			return fmt.Sprintf("the snapshot from before that rollback, %s, is no longer there, so that rollback cannot be undone", rollback.Snapshot[:shortest])
 		}
 	}
 	return fmt.Sprintf("\"spectrum snapshot restore %s\" undoes that rollback", rollback.Snapshot[:shortest])

@@ -43,7 +43,7 @@ func foreignHint(e *action.ForeignError) string {
 	if e.Unfinished {
 		return fmt.Sprintf("\"spectrum recover --foreign-root %[1]s %[1]s\" recovers it, if that is the intended directory; then retry", shellQuote(e.Real))
 	}
-	return fmt.Sprintf("nothing was changed; if %[1]s is what is meant, run this again with --foreign-root %[1]s", shellQuote(e.Real))
+	return fmt.Sprintf("nothing was changed; if %[1]s is the intended directory, run this again with --foreign-root %[1]s", shellQuote(e.Real))
 }
 
 // foreignOption is what a command that is printed for a restore root needs, with a blank

@@ -19,7 +19,7 @@ var (
 	errTampered = errors.New("the view found tampering: nothing that it shows may be committed")
 
 	// errNotShown reports that the view does not show the previewed candidate any more.
-	errNotShown = errors.New("the view that was looked at is gone")
+	errNotShown = errors.New("the view that was reviewed is gone")
 )
 
 // openMounted opens the candidate that a view shows. It asks the view for its identity and
@@ -63,7 +63,7 @@ func readCandidate(mountpoint string) (path string, record view.CandidateRecord,
 	}
 	record, err = view.ReadCandidate(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = refusedHint(fmt.Errorf("the view on %q shows no single candidate", path), "name run directories instead")
+		err = refusedHint(fmt.Errorf("the view on %q does not show exactly one candidate", path), "name run directories instead")
 	}
 	if err != nil {
 		return "", view.CandidateRecord{}, err
@@ -115,7 +115,7 @@ func (c *candidate) isAsShown(plan *restore.Plan) error {
 		return nil
 	}
 	if !slices.Equal(view.SceneOf(plan).BundleRoots(), c.shown) {
-		return refusedHint(errors.New("the run directories hold another bundle than the view shows"), "mount again, and look again")
+		return refusedHint(errors.New("the bundle in the run directories is not the one in the view"), "mount the view again, and review it again")
 	}
 	return nil
 }

@@ -72,22 +72,22 @@ const maxNamed = 5
 func (a *haltedAttempt) stands(root string) []string {
 	t := a.tree
 	if a.Staging == "" {
-		lines := []string{"what it had left in the root was removed, so which names it has changed is not known"}
+		lines := []string{"its staging directory was removed from the root, so the names that it has changed are not known"}
 		if a.before != "" {
 			lines = append(lines, fmt.Sprintf("what was there before is in snapshot %s: compare it with \"spectrum snapshot diff %s\"; once the root is released, \"spectrum snapshot restore %s%s\" brings it back", a.before[:shortest], a.before[:shortest], foreignOption(root), a.before[:shortest]))
 		}
 		return lines
 	}
 	if a.mount != nil {
-		return []string{fmt.Sprintf("which names it has changed cannot be seen: %s; what it has moved away is in %s", oneLine(a.mount.Error()), shellQuote(filepath.Join(root, a.Staging)))}
+		return []string{fmt.Sprintf("the names that it has changed cannot be determined: %s; what it has moved away is in %s", oneLine(a.mount.Error()), shellQuote(filepath.Join(root, a.Staging)))}
 	}
 	if t == nil {
-		return []string{fmt.Sprintf("which names it has changed is not known, since its journal cannot be read; what it has moved away is in %s", shellQuote(filepath.Join(root, a.Staging)))}
+		return []string{fmt.Sprintf("the names that it has changed are not known, since its journal cannot be read; what it has moved away is in %s", shellQuote(filepath.Join(root, a.Staging)))}
 	}
 	var lines []string
 	all, but := numberOf(len(t.Names), "name"), ""
 	if len(t.Foreign) > 0 {
-		but = ", but what is not of it is in a directory that it has made"
+		but = ", but a directory that it has made contains other files"
 	}
 	switch {
 	case t.after == 0 && t.neither == 0:
@@ -99,10 +99,10 @@ func (a *haltedAttempt) stands(root string) []string {
 	}
 	lines = append(lines, t.named(root, "neither: ", staging.AsNeither)...)
 	for _, d := range t.Replaced {
-		lines = append(lines, fmt.Sprintf("%s is not the directory that it was: bring that back to this name first; \"find %s -xdev -inum %d\" finds it", shellQuote(filepath.Join(root, d.Path)), shellQuote(root), d.Inode))
+		lines = append(lines, fmt.Sprintf("%s was replaced by another directory: move the original back to this name first; \"find %s -xdev -inum %d\" finds it", shellQuote(filepath.Join(root, d.Path)), shellQuote(root), d.Inode))
 	}
 	lines = append(lines, firstPaths(root, "in the way of its names: ", t.InTheWay)...)
-	lines = append(lines, firstPaths(root, "not of it, in a directory that it has made: ", t.Foreign)...)
+	lines = append(lines, firstPaths(root, "other files, in a directory that it has made: ", t.Foreign)...)
 	if t.before+t.neither > 0 {
 		lines = append(lines, t.named(root, "as after: ", staging.AsAfter)...)
 	}
@@ -143,7 +143,7 @@ func (t *halftree) named(root, what string, stands staging.NameState) (lines []s
 			others = append(others, "what was there before: "+pathIn(root, n.Before))
 		}
 		if n.HasNew && stands != staging.AsAfter {
-			others = append(others, "what was to come: "+pathIn(root, n.After))
+			others = append(others, "what was to be moved there: "+pathIn(root, n.After))
 		}
 		if len(others) > 0 {
 			line += " (" + strings.Join(others, "; ") + ")"

@@ -143,7 +143,7 @@ func (a *haltedAttempt) see(e *audit.Entry) {
 
 // where describes where the staging directory and the record of an attempt are.
 func (a *haltedAttempt) where() string {
-	kind, record := "", "the audit log does not know it"
+	kind, record := "", "the audit log has no entry of it"
 	if a.kind != "" {
 		kind = " (" + kindText(a.kind) + ")"
 	}
@@ -155,7 +155,7 @@ func (a *haltedAttempt) where() string {
 	}
 	whose := ""
 	if a.owner >= 0 {
-		whose = ", which belongs to " + machine.UserText(a.owner) + ": no command of this user has made it"
+		whose = ", which belongs to " + machine.UserText(a.owner) + ", and not to a command of this user"
 	}
 	return fmt.Sprintf("attempt %s%s stands in %q%s: %s", a.Attempt, kind, a.Staging, whose, record)
 }
@@ -186,7 +186,7 @@ func (e *haltedError) hints() []string {
 	case !slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.Staging != "" }):
 		return hints
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.owner >= 0 }):
-		return append(hints, "ask that user what it is; if it is of no command that has to be ended, move it out of the root, then retry")
+		return append(hints, "ask that user what it is; if no command still needs it, move it out of the root, then retry")
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool { return a.tree == nil }):
 		return append(hints, haltHints(root)...)
 	case slices.ContainsFunc(e.attempts, func(a haltedAttempt) bool {

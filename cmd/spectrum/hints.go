@@ -21,7 +21,7 @@ import (
 )
 
 // changedHint is for what another process has changed meanwhile.
-const changedHint = "another process has changed what is named; see that no other one works there, then retry"
+const changedHint = "another process changed what is named above; stop it, then retry"
 
 // machineFaults are faults of the machine, each with what to do about it. The first that
 // fits counts.
@@ -29,23 +29,23 @@ var machineFaults = []struct {
 	err  error
 	hint string
 }{
-	{fusemount.ErrNotOwn, "the server of another user is asked nothing: name the run directory that the view shows, or run this as that user"},
-	{unix.ENOSPC, "free space (or inodes: \"df -i\") in the file system that is named, then retry"},
-	{unix.EDQUOT, "free space or raise the quota of this user in the file system that is named, then retry"},
+	{fusemount.ErrNotOwn, "the view of another user is not queried: name the run directory that the view shows, or run this as that user"},
+	{unix.ENOSPC, "free space (or inodes: \"df -i\") in the file system named above, then retry"},
+	{unix.EDQUOT, "free space or raise the quota of this user in the file system named above, then retry"},
 	{unix.EFBIG, "raise the limit of the size of files (\"ulimit -f\"), or use a file system that takes larger ones"},
 	{unix.EMFILE, "raise the limit of open files of this process (\"ulimit -n\"), then retry"},
-	{unix.ENFILE, "the machine has no more open files: end what holds them, or raise fs.file-max, then retry"},
+	{unix.ENFILE, "the machine has reached its limit of open files: end processes that have many, or raise fs.file-max, then retry"},
 	{unix.ENOMEM, "free memory, or raise the limit of this process, then retry"},
 	{unix.EROFS, "remount the file system read-write, or name a directory elsewhere"},
 	{unix.ENAMETOOLONG, "use a shorter path: a name has at most 255 bytes in most file systems, a path 4,095"},
 	{pathsafe.ErrTooLong, "use a shorter path: a name has at most 255 bytes, a path 4,095"},
 	{unix.EXDEV, "the file system cannot rename this, as an overlay cannot rename directories of its lower layers; use another one for the restore root"},
-	{unix.EIO, "look into the kernel's log (\"dmesg\") for the device, and check it before you retry"},
-	{unix.ENOTCONN, "the server of a FUSE file system on the way has ended: unmount that, then retry"},
+	{unix.EIO, "look for errors of the device in the kernel's log (\"dmesg\"), and check the device before you retry"},
+	{unix.ENOTCONN, "the server of a FUSE file system on the path has died: unmount that file system, then retry"},
 	{fusemount.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
-	{fusemount.ErrMoved, "see that no other process moves what leads to the mount point, or mount where only you can, then retry"},
+	{fusemount.ErrMoved, "make sure that no other process moves a directory above the mount point, or mount below directories that only you can write to, then retry"},
 	{pathsafe.ErrNoProc, "run as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"},
-	{fs.ErrPermission, "this user may not do that: run as the owner of what is named, or name something of your own"},
+	{fs.ErrPermission, "this user may not do that: run as the owner of what is named above, or name a file or directory of your own"},
 	{fs.ErrNotExist, changedHint},
 	{fs.ErrExist, changedHint},
 }
@@ -55,7 +55,7 @@ func machineHints(err error) []string {
 		return []string{mountHint(at, "retry")}
 	}
 	if machine.HasNoPlace(err) {
-		return []string{"the working directory is there no more: change to another one, or name absolute paths"}
+		return []string{"the working directory no longer exists: change to another one, or use absolute paths"}
 	}
 	for _, fault := range machineFaults {
 		if errors.Is(err, fault.err) {
@@ -89,7 +89,7 @@ func partHints(e *statedir.PartError) []string {
 }
 
 // lockHint is for an entry at the name of the lock that cannot be locked.
-const lockHint = "\"ls -l\" shows whose \"" + staging.LockName + "\" in the restore root is; while another user is at work there, wait"
+const lockHint = "\"ls -l\" shows the owner of \"" + staging.LockName + "\" in the restore root; while that user runs a command there, wait"
 
 const thenAgain = "then run this again"
 
@@ -131,7 +131,7 @@ func lackHints(err error) []string {
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}
-	return []string{"\"spectrum doctor RESTORE_ROOT\" says what its file system lacks"}
+	return []string{"\"spectrum doctor RESTORE_ROOT\" shows what its file system lacks"}
 }
 
 // mountHint returns how to remove a mount that is in the way, and the next step.
@@ -188,12 +188,12 @@ func (e *approvalRequired) hints() []string {
 }
 
 // listsHeld is the next step for an operator who named no candidate that is in quarantine.
-const listsHeld = "\"spectrum quarantine list --all\" says which candidates there are, and what holds them"
+const listsHeld = "\"spectrum quarantine list --all\" lists the candidates, and what holds them"
 
 // heldHints are the next steps for a candidate in quarantine.
 func heldHints(source string) []string {
 	return []string{
-		fmt.Sprintf("\"spectrum quarantine show %s\" says why", source),
+		fmt.Sprintf("\"spectrum quarantine show %s\" shows why", source),
 		fmt.Sprintf("\"spectrum quarantine release %s --reason TEXT\" once its findings are resolved", source),
 	}
 }
@@ -221,7 +221,7 @@ func (b *barMark) hints(path string) []string {
 // not be read.
 func haltHints(root string) []string {
 	return []string{
-		fmt.Sprintf("look at what is named, then run \"spectrum recover %s\", which tries again", root),
+		fmt.Sprintf("fix what is named above, then run \"spectrum recover %s\", which tries again", root),
 		"if another state directory was used, pass it with --state-dir DIR",
 	}
 }

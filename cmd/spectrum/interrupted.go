@@ -119,5 +119,5 @@ func pruneInterrupted(err error, p snapshot.Pruned, dry bool) error {
 	if !errors.Is(err, context.Canceled) || dry || len(p.Gone) == 0 {
 		return err
 	}
-	return &keptError{numberOf(len(p.Gone), "snapshot") + " removed, and not yet all of what only they needed: the next prune removes it", err}
+	return &keptError{numberOf(len(p.Gone), "snapshot") + " removed, but some of their contents are left: the next prune removes them", err}
 }

@@ -65,9 +65,9 @@ func damagedSavepoint(err error, damage *savepoint.DamageError, more map[string]
 // unreadSavepoint is damagedSavepoint for the rollback of a commit in root. Before are the IDs of the snapshots
 // from before it.
 func unreadSavepoint(err error, unread *action.UnreadError, root string, before []string) error {
-	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it", root)
+	hint := fmt.Sprintf("\"spectrum rollback --emergency %s\" does not require it", root)
 	for _, id := range before {
-		hint = fmt.Sprintf("\"spectrum snapshot restore %s\" takes the commit back without it; or %s", id[:shortest], hint)
+		hint = fmt.Sprintf("\"spectrum snapshot restore %s\" undoes the commit without it; or %s", id[:shortest], hint)
 	}
 	return damagedSavepoint(err, unread.Err, nil, hint)
 }
@@ -99,11 +99,11 @@ func damagedSnapshot(err error, details map[string]any, steps ...string) error {
 }
 
 // snapshotHint is for what no snapshot can be taken of.
-const snapshotHint = unchanged + "; move away what is named, end what writes to it, make it yours to write (chmod u+rwx) if it belongs to you, or run as its owner, and try again"
+const snapshotHint = unchanged + "; move the file named above away, end the process that writes to it, make it writable (chmod u+rwx), or run as its owner; then retry"
 
 // damageHint is the way out of damage in the store.
 func damageHint(d *snapshot.DamageError) string {
-	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" passes over what is damaged"
+	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" skips damaged ones"
 	if d.Part != "" {
 		return statecheck.PartRemedy(d) + "; " + others
 	}
@@ -141,15 +141,15 @@ func rollbackError(err error) error {
 	case isLater:
 		return laterCommits(err, later, later.Commit)
 	case errors.Is(err, action.ErrNoSnapshot):
-		return noSnapshot(err, map[string]any{}, "\"spectrum snapshot list\" lists what there is")
+		return noSnapshot(err, map[string]any{}, "\"spectrum snapshot list\" lists the snapshots")
 	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
 		return err
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
 		return notUndone(err, map[string]any{}, "; stop other processes that write there, then retry")
 	case errors.Is(err, action.ErrElsewhere):
-		return notUndone(err, map[string]any{}, "; there is a link or another directory on the way to it now: find out which process created it")
+		return notUndone(err, map[string]any{}, "; there is a link or another directory on the path to it now: find out which process created it")
 	case errors.Is(err, fs.ErrNotExist) && !isFailed:
-		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits that stand")
+		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits in place")
 	}
 	return snapshotError(err)
 }

@@ -41,9 +41,9 @@ func otherID(state *statedir.Dir, id string) string {
 		switch {
 		case !strings.HasPrefix(c.ID, id) && (c.Savepoint == "" || !strings.HasPrefix(c.Savepoint, id)):
 		case c.IsCommit():
-			return "that is a commit: \"spectrum log " + c.ID + "\" tells of it, and \"spectrum rollback " + c.ID + "\" undoes it"
+			return "that is a commit: \"spectrum log " + c.ID + "\" shows it, and \"spectrum rollback " + c.ID + "\" undoes it"
 		default:
-			return "that is a rollback: \"spectrum log " + c.ID + "\" tells of it"
+			return "that is a rollback: \"spectrum log " + c.ID + "\" shows it"
 		}
 	}
 	if store, err := statecheck.Snapshots(state); err == nil {

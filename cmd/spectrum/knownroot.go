@@ -20,9 +20,9 @@ func (a *app) knowRoot(state *statedir.Dir, real, id string, dry bool, ev stated
 		a.tell("spectrum: %q was moved here from %q, and keeps its history, which is of %q", real, in.From, in.Name)
 	}
 	if in.WasLost {
-		again := "it does again now"
+		again := "this command has restored it"
 		if dry {
-			again = "the command without --dry-run has it do so again"
+			again = "the command without --dry-run restores it"
 		}
 		a.tell("spectrum: %s; %s", oneLine(statecheck.UnnamedError(state, in.Name).Error()), again)
 	}

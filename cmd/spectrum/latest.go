@@ -34,7 +34,7 @@ func (a *app) noteCandidate(s *sealedRun, over string) {
 		}
 	}
 	if err != nil {
-		a.tell("spectrum: the name \"latest\" is not that of this candidate: %v", err)
+		a.tell("spectrum: \"latest\" does not name this candidate: %v", err)
 	}
 }
 
@@ -124,7 +124,7 @@ func (a *app) findCandidate(word string) (c statedir.SealedCandidate, isName boo
 	all, err := a.candidates()
 	if word == latest && (err != nil || len(all) == 0) {
 		if err == nil {
-			err = refusedHint(errors.New("there is no candidate that \"latest\" could name"), makesCandidate)
+			err = refusedHint(errors.New("there is no candidate, so \"latest\" names none"), makesCandidate)
 		}
 		return c, false, err
 	}
@@ -184,7 +184,7 @@ func (a *app) namedRuns(words []string) (paths, roots []string, err error) {
 func (a *app) tellPassedOver() {
 	all, _ := a.allCandidates()
 	if len(all) > 0 && all[0].IsGone() {
-		a.tell("spectrum: the newest candidate is gone: %s, sealed %s; the one before it is taken", shellQuote(string(all[0].RunDir)), all[0].At.UTC().Format("2006-01-02 15:04:05 UTC"))
+		a.tell("spectrum: the newest candidate is gone: %s, sealed %s; the one before it is used", shellQuote(string(all[0].RunDir)), all[0].At.UTC().Format("2006-01-02 15:04:05 UTC"))
 	}
 }
 

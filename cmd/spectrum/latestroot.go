@@ -155,7 +155,7 @@ func (a *app) checkRoot(state *statedir.Dir, what, root string) error {
 	}
 	named, err := a.latestRoot(state)
 	if err == nil && named != root {
-		err = refusedHint(fmt.Errorf("%s is of %q, and not of %q", what, root, named), "leave out the restore root, or name another ID")
+		err = refusedHint(fmt.Errorf("%s belongs to %q, not to %q", what, root, named), "leave out the restore root, or name another ID")
 	}
 	return err
 }

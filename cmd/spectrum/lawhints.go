@@ -22,9 +22,9 @@ const (
 	// detailsHint is for codes with details of the verifier.
 	detailsHint = "\"spectrum verify RUN_DIR\" shows the verdict and its details"
 	// stageRivalHint is for what was put in the place of a staging directory.
-	stageRivalHint = "the directory that is named is not of the attempt, whose own is empty and may have been moved; remove both once you know who else writes there, then preview again"
+	stageRivalHint = "the directory named above is not the staging directory of this attempt, which is empty and may have been moved; find out which process writes there, remove both directories, then preview again"
 	// crossingHint is for a target on another mount or subvolume than the root.
-	crossingHint = "a restore works within one file system: unmount it, or put a directory in the place of the subvolume, or restore what goes there with a restore root that is in it; then make a new preview"
+	crossingHint = "a restore works within one file system: unmount it, or replace the subvolume by a directory, or restore these files with a restore root inside it; then make a new preview"
 	// rivalHint is for changes of other processes to the root during a commit.
 	rivalHint = "the attempt left no trace; stop other processes that write there, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\""
 )
@@ -46,14 +46,14 @@ var rejectHints = map[verify.Code]string{
 	verify.IdentityInvalid:      forgedHint,
 	verify.IdentityMismatch:     forgedHint,
 	verify.KeyInvalid:           resealHint,
-	verify.OutputMissing:        "get the file again from where it was sealed; if none is there, check --project-root, to which output paths are relative",
+	verify.OutputMissing:        "get the file again from where it was sealed; if it does not exist, check --project-root, to which output paths are relative",
 	verify.RestorationFailed:    "the validator has not verified this run itself; run it again where it was sealed",
 	verify.SerializationInvalid: resealHint,
 	verify.SignatureIncomplete:  resealHint,
 	verify.SignatureInvalid:     forgedHint,
 	verify.SignatureMalformed:   resealHint,
 
-	verify.BundleIncomplete:        "not a finished run directory; \"spectrum verify RUN_DIR\" says what the strict law finds",
+	verify.BundleIncomplete:        "not a finished run directory; \"spectrum verify RUN_DIR\" shows what the strict law finds",
 	verify.StatusNotSuccess:        "the run failed, or has not ended: STATUS.json says so; run it again where it was sealed",
 	verify.CMP01NotPass:            "the run has not passed its own check: STATUS.json says so; run it again where it was sealed",
 	verify.ValidatorUnsupported:    "have it sealed again with a version of this law, as \"spectrum seal\" does",
@@ -81,24 +81,24 @@ var failureHints = map[restore.Code]string{
 	restore.TargetNotAbsolute:  "give --restore-root as an absolute path",
 	restore.TargetNotExist:     "make the directory first; a restore never makes its own root",
 	restore.TargetNotDirectory: "name a directory with --restore-root DIR",
-	restore.TargetNotWritable:  "name a directory that you may write with --restore-root DIR, or run as its owner",
+	restore.TargetNotWritable:  "name a directory that you can write to with --restore-root DIR, or run as its owner",
 
 	restore.PathTraversalDetected: "nothing of this bundle can be used: no honest seal names such a path; find out who signed it",
 	restore.PathNullByteDetected:  "nothing of this bundle can be used: no honest seal names such a path; find out who signed it",
 	restore.SymlinkEscapeDetected: "remove the symbolic link that is named, or name another --restore-root DIR",
 
 	restore.SourceMissing:        "it was there a moment ago: make sure that no other process changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
-	restore.SourceNotRegularFile: "a restore takes regular files only: put the file itself in the place of the link, then preview again",
-	restore.TargetPathExists:     "a restore overwrites only with --replace: \"spectrum preview --replace\" shows what would be replaced, and a rollback brings that back; or move what is there away, then preview again",
+	restore.SourceNotRegularFile: "a restore takes regular files only: replace the link by the file itself, then preview again",
+	restore.TargetPathExists:     "a restore replaces existing files only with --replace: \"spectrum preview --replace\" shows which ones, and a rollback brings them back; or move the existing file away, then preview again",
 	restore.ChainRunIDDuplicate:  "name each run once",
 	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
 
-	restore.StagingHashMismatch:       "nothing of the attempt is left; a source changed, or a disk does not keep what it is given: \"spectrum verify RUN_DIR\" tells which",
+	restore.StagingHashMismatch:       "nothing of the attempt is left; a source file changed, or a disk returns wrong data: \"spectrum verify RUN_DIR\" shows which",
 	restore.FinalizeFailed:            rivalHint,
 	restore.OutputMissingAfterRestore: rivalHint,
 	restore.HashMismatchAfterRestore:  rivalHint,
 	restore.ResultArtifactWriteFailed: "nothing of the attempt is left; an output with the name of a result artifact can never be restored; otherwise make sure that the root is writable and that no other process writes there",
-	restore.RollbackFailed:            "look at what is named above, then \"spectrum recover RESTORE_ROOT\" tries again; until then nothing else is done in this root",
+	restore.RollbackFailed:            "fix what is named above, then run \"spectrum recover RESTORE_ROOT\"; until then, other commands reject this root",
 	restore.InternalError:             "nothing of the attempt is left; fix the problem above, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
 }
 

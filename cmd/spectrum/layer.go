@@ -308,7 +308,7 @@ func readLayerRecord(upper string, layer *bundle.Layer) error {
 		}
 		base := bundle.BaseFile{Known: bundle.Known{Path: path, Bytes: seen.Size}, Executable: seen.Executable}
 		if n, err := hex.Decode(base.Digest[:], []byte(seen.SHA256)); err != nil || n != len(base.Digest) {
-			return fmt.Errorf("the record of the layer: %q is no SHA-256", seen.SHA256)
+			return fmt.Errorf("the record of the layer: %q is not a SHA-256", seen.SHA256)
 		}
 		layer.Seen[string(seen.Path)] = base
 	}
@@ -319,7 +319,7 @@ func readLayerRecord(upper string, layer *bundle.Layer) error {
 func (o *sealOptions) checkLayer(cmd *cobra.Command, args []string) error {
 	switch {
 	case o.upper == "" || o.lower == "":
-		return usage(cmd, "--upper and --lower are given together")
+		return usage(cmd, "--upper and --lower require each other")
 	case len(args) > 0:
 		return usage(cmd, "--upper seals the whole layer; leave files out with --exclude PATTERN")
 	}

@@ -209,7 +209,7 @@ func actionText(c *audit.Action) string {
 	state, undoes, brings, stands := outcomeOf(c)
 	line := fmt.Sprintf("%s %-8s %s %s", when, kind, c.ID[:min(shortest, len(c.ID))], state)
 	if len(stands) > 0 {
-		line += fmt.Sprintf(", %s stands in part", strings.Join(shortIDs(stands), " "))
+		line += fmt.Sprintf(", part of %s is still in place", strings.Join(shortIDs(stands), " "))
 	}
 	switch {
 	case c.UndoneBy != "":

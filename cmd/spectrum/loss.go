@@ -17,7 +17,7 @@ type lossError struct {
 }
 
 func (e *lossError) Error() string {
-	return fmt.Sprintf("%q: no statement accepts the loss of %s", e.root, numberOf(len(e.lost), "record"))
+	return fmt.Sprintf("%q: the loss of %s was not accepted", e.root, numberOf(len(e.lost), "record"))
 }
 
 // Unwrap returns what is wrong with the statement.
@@ -53,6 +53,6 @@ func (a *app) acceptLoss(ctx context.Context, state *statedir.Dir, checked actio
 	if err := checked.AcceptLoss(loss.statement(), opts.reason); err != nil {
 		return err
 	}
-	a.tell("spectrum: the loss of %s of %s is accepted, which the audit log has from now on", numberOf(len(loss.lost), "record"), shellQuote(path))
+	a.tell("spectrum: the loss of %s of %s is accepted and logged", numberOf(len(loss.lost), "record"), shellQuote(path))
 	return nil
 }

@@ -34,7 +34,7 @@ are those of the signed block table. Without one they are those of the sources: 
 
 ls requires neither FUSE nor a mount point, and writes nothing.
 
-In the place of RUN_DIR, STORE is a store of runs: file:///DIR or s3://BUCKET/PREFIX. Then
+Instead of RUN_DIR, name a STORE, file:///DIR or s3://BUCKET/PREFIX, to list its runs:
 ls prints the address of each run. With -l it fetches each run without its outputs,
 verifies what is signed, and puts before the address: the time of completion, the
 validator, the number of files, and the name of the run, which is not signed.`,

@@ -92,8 +92,8 @@ func TestDisturbed(t *testing.T) {
 		status int
 		hint   string
 	}{
-		{link, statusRejected, "if /b is what is meant, name that path"},
-		{&boxedError{fmt.Errorf("key file: %w", link), strings.NewReplacer()}, statusRejected, "if /b is what is meant, name that path"},
+		{link, statusRejected, "if /b is the intended directory, name that path"},
+		{&boxedError{fmt.Errorf("key file: %w", link), strings.NewReplacer()}, statusRejected, "if /b is the intended directory, name that path"},
 		{fmt.Errorf("mount: %w: %w", fusemount.ErrMoved, &fusemount.MountpointError{Path: "/m", Err: fusemount.ErrNotMounted}), statusMachine, "no other process moves"},
 		{&staging.Error{Step: staging.StepStage, Path: "f", Err: machine.Disturbed("other")}, statusMachine, "another process has changed"},
 		{fmt.Errorf("open: %w", pathsafe.ErrMoved), statusMachine, "another process has changed"},
@@ -167,7 +167,7 @@ func TestWatchHints(t *testing.T) {
 			check(t, cmd.Process.Signal(os.Interrupt))
 		}
 	}
-	if err := cmd.Wait(); err != nil || len(said) != 2 || !strings.Contains(said[0], "cannot be opened as a restore root") || !strings.HasPrefix(said[1], "hint: name a directory that is there") {
+	if err := cmd.Wait(); err != nil || len(said) != 2 || !strings.Contains(said[0], "cannot be opened as a restore root") || !strings.HasPrefix(said[1], "hint: name an existing directory") {
 		t.Errorf("%q, %v", said, err)
 	}
 }

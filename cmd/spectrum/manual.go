@@ -71,7 +71,7 @@ var exitStatus = manpage.Part{Title: "EXIT STATUS", Every: true, Rows: exitStatu
 	"spectrum diff":             rejectedIs("a file differs or is missing, or the candidate is rejected"),
 	"spectrum snapshot diff":    rejectedIs("something differs, or the snapshot cannot be used"),
 	"spectrum savepoint verify": rejectedIs("a file is not as the commit left it, or the savepoint cannot be used"),
-	"spectrum rollback":         rejectedIs("rejected, and nothing was undone; or not all could be taken away, and what stays is named"),
+	"spectrum rollback":         rejectedIs("rejected, and nothing was undone; or not everything could be removed, and what stays is named"),
 	"spectrum doctor":           rejectedIs("a check fails; it is 69 if only mounting is impossible"),
 	"spectrum run": {
 		{Term: "N", Text: "the exit status of the command, or 128+n if signal n ended it"},
@@ -85,7 +85,7 @@ var exitStatus = manpage.Part{Title: "EXIT STATUS", Every: true, Rows: exitStatu
 var exitStatuses = []manpage.Row{
 	status(statusOK, "done or accepted; also a foreground view ended by Ctrl-C"),
 	status(statusRejected, "rejected: a verdict of a law, or tampering found"),
-	status(statusHalted, "a rollback failed, or the restore root is halted: a person must look"),
+	status(statusHalted, "a rollback failed, or the restore root is halted: a person must act"),
 	status(statusApproval, "the approval is missing, vague, stale or used"),
 	status(statusPolicy, "the candidate is in quarantine, or its validator is revoked or not among those that are pinned; of a view, that a rollback has revoked it"),
 	status(statusUsage, "wrong usage"),
@@ -128,5 +128,5 @@ var files = manpage.Part{Title: "FILES", Rows: []manpage.Row{
 	{Term: "/etc/spectrum/trusted.d, revoked.d", Text: "validators that are pinned, and those that are revoked, for the whole machine"},
 	{Term: "/etc/spectrum/restricted.d", Text: "patterns of names that usually hold secrets, to add to the table or to take from it; those of a user are in the state directory"},
 	{Term: "/etc/spectrum/INSTANCE.conf", Text: "what the unit spectrum-view@INSTANCE.service mounts: RUN=DIR and OPTIONS=-o LIST"},
-	{Term: "/etc/fuse.conf", Text: "user_allow_other lets users other than root say --allow-other"},
+	{Term: "/etc/fuse.conf", Text: "user_allow_other lets users other than root use --allow-other"},
 }}

@@ -39,7 +39,7 @@ run in a store (STORE@BUNDLE_ROOT) with a block table only what is read is fetch
 
 mount stays in the foreground until Ctrl-C. Under a service manager with
 Type=notify it reports when the view is ready. With --daemon it returns when the
-view is ready, and "spectrum umount MOUNTPOINT" ends the view.
+view is ready, and "spectrum umount MOUNTPOINT" unmounts it.
 
 A view is always read-only, nosuid and nodev, and noexec unless --exec is given. A
 flag overrides a mount option (-o), which overrides the environment.`,
@@ -73,7 +73,7 @@ func runMount(cmd *cobra.Command, app *app, opts mountOptions, runDirs []string,
 		return err
 	}
 	if len(runDirs) > 0 && !opts.all && isInRuns(mountpoint) && !isInRuns(runDirs[0]) {
-		return usage(cmd, "the mount point comes last: %q is a run directory, and %q is none", mountpoint, runDirs[0])
+		return usage(cmd, "the mount point must come last: %q is a run directory, but %q is not", mountpoint, runDirs[0])
 	}
 	source, err := app.openViewSource(cmd, opts, runDirs)
 	if err != nil {

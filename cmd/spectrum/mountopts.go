@@ -148,7 +148,7 @@ func (o *mountOptions) apply(cmd *cobra.Command, option mountOption) error {
 	case ok && !takesValue && option.valued:
 		return fmt.Errorf("mount option %q takes no value", option.name)
 	case option.name == "remount":
-		return errors.New("a view cannot be remounted: unmount it, then mount it as it should be")
+		return errors.New("a view cannot be remounted: unmount it, then mount it again with the new options")
 	case !ok && (option.isGeneric() || o.sloppy):
 		return nil
 	case !ok:
@@ -165,13 +165,13 @@ func (o *mountOptions) apply(cmd *cobra.Command, option mountOption) error {
 func (o *mountOptions) check(runDirs []string) error {
 	switch {
 	case o.all && o.chain:
-		return errors.New("a view is of a chain or of all runs, not of both")
+		return errors.New("a view shows a chain or all runs, not both")
 	case o.all && o.restoreRoot != "":
-		return errors.New("a view of all runs is no view of a restore, and has no restore root")
+		return errors.New("a view of all runs cannot have a restore root")
 	case o.lazy && o.restoreRoot != "":
-		return errors.New("a lazy view is no view of a restore, and has no restore root: a restore reads everything first")
+		return errors.New("a lazy view cannot have a restore root: a restore reads everything first")
 	case o.all && len(runDirs) != 1:
-		return fmt.Errorf("a view of all runs takes one directory that holds them, not %d", len(runDirs))
+		return fmt.Errorf("a view of all runs requires one directory that holds them, not %d", len(runDirs))
 	case len(runDirs) == 0 && !o.chain:
 		return errors.New("no run directory was given")
 	}

@@ -53,6 +53,6 @@ func (m manager) notify(lines string) error {
 // notify sends a message to the manager. An error does not end the view.
 func (a *app) notify(m manager, lines string) {
 	if err := m.notify(lines); err != nil {
-		a.tell("spectrum: the service manager could not be told: %s", oneLine(err.Error()))
+		a.tell("spectrum: could not notify the service manager: %s", oneLine(err.Error()))
 	}
 }

@@ -108,7 +108,7 @@ func TestNotifyWithoutSocket(t *testing.T) {
 	if got, err := os.ReadFile(filepath.Join(v.dir, "a")); err != nil || string(got) != "alpha" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if said, err := v.stop(syscall.SIGTERM); err != nil || strings.Count(said, "the service manager could not be told") != 2 {
+	if said, err := v.stop(syscall.SIGTERM); err != nil || strings.Count(said, "could not notify the service manager") != 2 {
 		t.Errorf("%v: %s", err, said)
 	}
 

@@ -108,7 +108,7 @@ const (
 func throughPager(command string, a *app, print func(io.Writer) error) error {
 	err := runPager(command, lessOptions(), a, print)
 	if errors.Is(err, errUnread) {
-		a.tell("spectrum: the pager %q has read nothing, so this is without one", command)
+		a.tell("spectrum: the pager %q has read nothing, so the output is shown without it", command)
 		return print(a.stdout)
 	}
 	return err
@@ -173,7 +173,7 @@ func runPager(command, less string, a *app, print func(io.Writer) error) error {
 	case input.isUnread():
 		return errUnread
 	case killed != 0:
-		a.tell("spectrum: the pager %q was killed (signal: %v), so not all may have been shown; --no-pager shows it without one", command, killed)
+		a.tell("spectrum: the pager %q was killed (signal: %v), so some of the output may be missing; --no-pager shows it without a pager", command, killed)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ stderr, and on a terminal in a pager.
 rollback brings them back. Identical files stay as they are.
 
 The exit status is 0 even if there are conflicts, or the candidate is in quarantine,
-or the disk has too little space: the report tells, and commit rejects it. The JSON
+or the disk has too little space: the report shows this, and commit rejects it. The JSON
 does not depend on the free space.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, runDirs []string) error {
@@ -163,7 +163,7 @@ func runPreview(cmd *cobra.Command, app *app, opts previewOptions, args []string
 		return err
 	}
 	if opts.diff && app.json {
-		return usage(cmd, "--diff is for people; \"spectrum diff --json\" has what differs")
+		return usage(cmd, "--diff cannot be combined with --json; \"spectrum diff --json\" lists the differences")
 	}
 	if err := opts.paged.check(cmd); err != nil {
 		return err
@@ -337,7 +337,7 @@ func (a *app) assess(ctx context.Context, state *statedir.Dir, p *preview.Previe
 	defer store.Close()
 	held, changed, err := action.Assess(ctx, store, c.origin, p)
 	if changed {
-		a.hasDone("what holds the candidate in quarantine was noted")
+		a.hasDone("the findings that hold the candidate in quarantine were recorded")
 	}
 	return held, err
 }
@@ -346,7 +346,7 @@ func (a *app) assess(ctx context.Context, state *statedir.Dir, p *preview.Previe
 func (o *previewOptions) check(cmd *cobra.Command, runDirs []string) error {
 	switch {
 	case o.fromMount != "" && (len(runDirs) > 0 || o.chain || cmd.Flags().Changed("project-root")):
-		return usage(cmd, "--from-mount says already which run directories are meant")
+		return usage(cmd, "--from-mount already determines the run directories")
 	case o.savepoint != "" && (len(runDirs) > 0 || o.chain || o.fromMount != "" || cmd.Flags().Changed("project-root")):
 		return usage(cmd, "--savepoint names the candidate, so give no run directory, --chain, --from-mount or --project-root with it")
 	case o.fromMount == "" && o.savepoint == "" && len(runDirs) == 0 && !o.chain:
@@ -435,7 +435,7 @@ func previewOf(ctx context.Context, state *statedir.Dir, c *candidate, r *restor
 		return nil, err
 	}
 	if full := action.Room(r, state.Root()); full != nil { // commit looks again, and fails then
-		c.warning = "a commit of this would fail: " + wordsOf(full)
+		c.warning = "a commit of this preview would fail: " + wordsOf(full)
 	}
 	request.Warning = c.warning
 	p, err := preview.New(ctx, r, request)

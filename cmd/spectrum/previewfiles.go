@@ -46,10 +46,10 @@ func (o *previewOptions) openFiles(state *statedir.Dir) (files previewFiles, err
 func openNew(flag, what, path string, state *statedir.Dir, restoreRoot string) (newFile, error) {
 	f := newFile{flag: flag, name: filepath.Base(path)}
 	if err := overlap(what, path, []reserved{{"the restore root", restoreRoot}}); err != nil {
-		return f, refusedHint(err, "name a file elsewhere: nothing but what is approved is written under the restore root")
+		return f, refusedHint(err, "name a file elsewhere: only approved files are written under the restore root")
 	}
 	if err := overlap(what, path, []reserved{{"the state directory", state.Path()}}); err != nil {
-		return f, refusedHint(err, "name a file elsewhere: what is in the state directory is this program's own")
+		return f, refusedHint(err, "name a file elsewhere: the state directory is only for files of this program")
 	}
 	if strings.HasSuffix(path, "/") {
 		return f, f.refused(fmt.Errorf("%q names a directory", path))

@@ -31,7 +31,7 @@ func (a *app) asksFirst(cmd *cobra.Command) (bool, error) {
 	case a.json || !onTerminal(os.Stdin):
 		return false, nil
 	case !onTerminal(a.stderr):
-		return false, usage(cmd, "stderr is redirected, so that the question cannot be seen: run it without, or with </dev/null to confirm")
+		return false, usage(cmd, "stderr is redirected, so the question cannot be seen: run it without that, or with </dev/null to confirm")
 	}
 	return true, nil
 }

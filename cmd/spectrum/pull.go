@@ -58,7 +58,7 @@ func (a *app) pull(cmd *cobra.Command, from, target string, patience time.Durati
 		return err
 	}
 	if err := b.make(); err != nil {
-		return refusedHint(err, "name a directory in one where you may write")
+		return refusedHint(err, "choose a directory whose parent you can write to")
 	}
 	bar := a.newBar("fetching")
 	defer bar.done()
@@ -126,7 +126,7 @@ func pullInto(ctx context.Context, s *store.Store, root string, dir *pathsafe.Di
 	defer opened.Close()
 	bundle, err := verify.Strict(ctx, opened, bar.verifying(1))
 	if err == nil && bundle.Root() != root {
-		err = fmt.Errorf("the fetched run is another one, %s", bundle.Root())
+		err = fmt.Errorf("the fetched run is not the requested one, but %s", bundle.Root())
 	}
 	return pulledRun{run, bundle}, err
 }

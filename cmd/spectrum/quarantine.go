@@ -74,7 +74,7 @@ func newQuarantineRelease(app *app) *cobra.Command {
 				}
 			}
 			if reason == placeholder {
-				return usage(cmd, "--reason: %s stands for your words: write how it was clarified", placeholder)
+				return usage(cmd, "--reason: replace %s by your own words: how the findings were resolved", placeholder)
 			}
 			err := app.withQuarantineOf(cmd.Context(), args[0], func(store *quarantine.Store, source string) error {
 				return app.releaseQuarantine(cmd.Context(), store, source, reason)
@@ -133,9 +133,9 @@ func noneHeld(here string, others bool) error {
 	case here == "":
 		return refusedHint(errors.New("no candidate is in quarantine"), "\"spectrum quarantine list --all\" lists those that were")
 	case others:
-		return refusedHint(fmt.Errorf("no candidate for %q, which this is in, is in quarantine; others are", here), "\"spectrum quarantine list\" lists them; outside this directory latest is the newest of all")
+		return refusedHint(fmt.Errorf("no candidate for %q, the restore root of this directory, is in quarantine; others are", here), "\"spectrum quarantine list\" lists them; outside this directory latest is the newest of all")
 	}
-	return refusedHint(fmt.Errorf("no candidate for %q, which this is in, is in quarantine", here), "\"spectrum quarantine list --all\" lists those that were")
+	return refusedHint(fmt.Errorf("no candidate for %q, the restore root of this directory, is in quarantine", here), "\"spectrum quarantine list --all\" lists those that were")
 }
 
 // openQuarantine opens the quarantine, each change of which is logged before it

@@ -23,9 +23,9 @@ func checkReason(cmd *cobra.Command, reason string) error {
 	case !cmd.Flags().Changed("reason"):
 		return nil
 	case strings.TrimSpace(reason) == "":
-		return usage(cmd, "--reason needs words")
+		return usage(cmd, "--reason must not be empty")
 	case reason == placeholder:
-		return usage(cmd, "--reason: %s stands for your words: write why", placeholder)
+		return usage(cmd, "--reason: replace %s by your own words: why", placeholder)
 	case len(reason) > maxReasonText || !utf8.ValidString(reason):
 		return usage(cmd, "--reason takes at most %d bytes of UTF-8", maxReasonText)
 	}

@@ -48,8 +48,8 @@ A root that was halted because a rollback could not be carried out is released i
 nothing in it is unfinished or damaged. Otherwise --acknowledge asks for a
 statement.
 
-Finally recover checks the snapshots, savepoints and audit log of the root, of
-contents at most 256 MiB ("spectrum snapshot verify" reads all). If it finds
+Finally recover checks the snapshots, savepoints and audit log of the root. It reads
+at most 256 MiB of the contents of snapshots ("spectrum snapshot verify" reads all). If it finds
 damage it names it, prints the commands that continue, and exits with status 1. If
 the audit log was deleted or cut, or a snapshot, a savepoint or the host key is
 lost, --acknowledge accepts the loss with a statement that is written to the log;
@@ -59,7 +59,7 @@ RESTORE_ROOT is optional in a directory of a known restore root.`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.statement != "" && !opts.acknowledge {
-				return usage(cmd, "--statement goes with --acknowledge")
+				return usage(cmd, "--statement requires --acknowledge")
 			}
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
@@ -94,7 +94,7 @@ func (a *app) recoverHere(cmd *cobra.Command, args []string) (string, error) {
 		return here, nil
 	}
 	use := &usageError{
-		command: cmd.CommandPath(), err: errors.New("the working directory is in no restore root that is known"),
+		command: cmd.CommandPath(), err: errors.New("the working directory is not in a known restore root"),
 		next: "name the restore root: spectrum recover RESTORE_ROOT; \"spectrum status\" lists those that are known",
 	}
 	a.askRoot(use, unfinishedRoots, "recover")
@@ -212,7 +212,7 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck
 			a.tell("spectrum: left as it is: %s", oneLine(o.Left.Error()))
 		}
 		if again := againText(o); again != "" {
-			a.tell("spectrum: %s %s was taken back%s", kindText(o.Kind), o.Attempt, again)
+			a.tell("spectrum: %s %s was undone%s", kindText(o.Kind), o.Attempt, again)
 		} else if o.Kind == staging.KindCommit && o.Left == nil {
 			a.sayEndOf(o, root)
 		}
@@ -244,11 +244,11 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck
 func (a *app) sayEndOf(o staging.Outcome, root string) {
 	switch o.Result {
 	case staging.RolledBack:
-		a.say("spectrum: commit %s was taken back: the root is as before it; to commit again, make a new preview", o.Attempt)
+		a.say("spectrum: commit %s was undone: the root is as before it; to commit again, make a new preview", o.Attempt)
 	case staging.Completed:
 		a.say("spectrum: commit %s is complete; \"spectrum rollback %[1]s\" undoes it", o.Attempt)
 	case staging.Cleared:
-		a.say("spectrum: of commit %s only an empty directory was left, and was removed; \"spectrum status %s\" shows the root", o.Attempt, shellQuote(root))
+		a.say("spectrum: commit %s had left only an empty directory, which was removed; \"spectrum status %s\" shows the root", o.Attempt, shellQuote(root))
 	}
 }
 
@@ -264,13 +264,13 @@ func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, 
 	path := foreignOption(root) + shellQuote(root)
 	switch {
 	case len(statecheck.LostOf(flaws)) > 0:
-		hints = append(hints, fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss, against a statement, and logs it", path))
+		hints = append(hints, fmt.Sprintf("if no backup has it, \"spectrum recover --acknowledge %s\" asks for a statement that accepts the loss, and logs it", path))
 	case isBarred:
 		hints = append(hints, acknowledgeHint(path))
 	}
 	return &codedError{
 		code: codeStateDamaged, details: details, hint: hints[0], hints: hints[1:],
-		err: fmt.Errorf("nothing unfinished is left in %q, but what is kept of it is damaged: %s", root, numberOf(len(flaws), "finding")),
+		err: fmt.Errorf("nothing unfinished is left in %q, but its records are damaged: %s", root, numberOf(len(flaws), "finding")),
 	}
 }
 

@@ -83,11 +83,11 @@ func (a *app) checkScreen(cmd *cobra.Command) error {
 	why := ""
 	switch {
 	case a.json:
-		why = "review is for a person, and --json for a program"
+		why = "review cannot be combined with --json"
 	case !onTerminal(os.Stdin):
-		why = "review needs a terminal, and stdin is none"
+		why = "review requires a terminal, and stdin is not one"
 	case !onTerminal(a.stderr):
-		why = "review draws on stderr, which is no terminal"
+		why = "review draws on stderr, which is not a terminal"
 	case os.Getenv("TERM") == "dumb", os.Getenv("TERM") == "":
 		why = fmt.Sprintf("review cannot draw on a terminal of the type %q (TERM)", os.Getenv("TERM"))
 	default:
@@ -109,7 +109,7 @@ func (a *app) reviewed(cmd *cobra.Command, state *statedir.Dir, opts *commitOpti
 		}
 		if now := made.preview.BundleRoots(); roots != nil && !slices.Equal(now, roots) {
 			made.close()
-			return fmt.Errorf("the candidate is another one than was reviewed: its bundle roots are %s, and were %s", strings.Join(now, " "), strings.Join(roots, " "))
+			return fmt.Errorf("the candidate changed after the review: its bundle roots are %s, and were %s", strings.Join(now, " "), strings.Join(roots, " "))
 		}
 		roots = made.preview.BundleRoots()
 		replace, err := a.reviewOne(cmd, state, opts, &made)

@@ -300,8 +300,8 @@ func TestReviewNoScreen(t *testing.T) {
 		term, says    string
 		more          []string
 	}{
-		{false, true, "xterm", "stdin is none", nil}, {true, false, "xterm", "draws on stderr, which is no terminal", nil},
-		{true, true, "dumb", `of the type "dumb"`, nil}, {true, true, "", `of the type ""`, nil}, {true, true, "xterm", "--json for a program", []string{"--json"}},
+		{false, true, "xterm", "stdin is not one", nil}, {true, false, "xterm", "draws on stderr, which is not a terminal", nil},
+		{true, true, "dumb", `of the type "dumb"`, nil}, {true, true, "", `of the type ""`, nil}, {true, true, "xterm", "combined with --json", []string{"--json"}},
 	} {
 		var errs strings.Builder
 		cmd := command(t, append([]string{"review", "--restore-root", t.TempDir(), "x"}, c.more...)...)

@@ -82,7 +82,7 @@ is halted: preview, commit and prune reject it until a rollback succeeds or
 		Args: func(cmd *cobra.Command, args []string) error { return opts.checkArgs(cmd, app, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if opts.emergency && opts.later {
-				return usage(cmd, "--with-later goes with a commit, and --emergency with a restore root")
+				return usage(cmd, "--with-later requires a commit, and --emergency a restore root")
 			}
 			if err := checkReason(cmd, opts.reason); err != nil {
 				return err
@@ -131,7 +131,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 		}
 	}
 	if in.Path() != sp.Root() {
-		return rollbackError(fmt.Errorf("the commit is of %q, and that leads to %q now: %w", sp.Root(), in.Path(), action.ErrElsewhere))
+		return rollbackError(fmt.Errorf("the commit was made in %q, which now leads to %q: %w", sp.Root(), in.Path(), action.ErrElsewhere))
 	}
 	app.say("restore root: %s", shellQuote(in.Real()))
 	bar := app.newBar("looking at the restore root")
@@ -211,14 +211,14 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 	var hints []string
 	switch {
 	case unknown == nil && to.Snapshot != nil && (before == nil || before[to.Snapshot.ID()]):
-		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back without it, to snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest]))
+		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" does not require it, and restores snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest]))
 	case unknown == nil && to.Snapshot != nil:
-		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" goes back to snapshot %s, which was taken after the commit, and leaves that in place", root, to.Snapshot.ID()[:shortest]))
+		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" restores snapshot %s, which was taken after the commit, and leaves the commit in place", root, to.Snapshot.ID()[:shortest]))
 		if h := action.NewestWhole(ctx, in.Snapshots(), all, before); h != nil {
-			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to before it: that is the newest snapshot of all of it from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
+			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the newest whole snapshot from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
 		}
 	case len(all) > 0:
-		hints = known(fmt.Sprintf("\"spectrum snapshot list %s\" lists what there is to go back to", root))
+		hints = known(fmt.Sprintf("\"spectrum snapshot list %s\" lists the snapshots", root))
 	default:
 		hints = known(noneLeft(in))
 	}
@@ -227,7 +227,7 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 
 // noneLeft returns the next step for a root without snapshots.
 func noneLeft(in *action.Root) string {
-	return fmt.Sprintf("there is no snapshot of it that it could go back to: if the state directory is in a backup, bring its directory \"snapshots\" back from there; else \"spectrum snapshot take %s%s\" keeps the root as it is now",
+	return fmt.Sprintf("the root has no snapshot to restore: if a backup has the state directory, restore its directory \"snapshots\" from there; otherwise \"spectrum snapshot take %s%s\" saves the root as it is now",
 		foreignOption(in.Real()), shellQuote(in.Real()))
 }
 
@@ -293,7 +293,7 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 	for _, h := range slices.Backward(all) {
 		if h.IsPartial() {
 			details["partial"] = h.ID
-			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest of those that lack what could not be read: of %s, without %s, which would stay as they are now",
+			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the newest snapshot that is not whole: of %s, without %s that could not be read, which would stay as they are now",
 				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
 		}
 	}
@@ -305,10 +305,10 @@ func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target
 		}
 	}
 	if len(all) > 0 {
-		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
+		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
 	}
 	if len(ways) == 0 {
-		return verdict(fmt.Sprintf("nothing is known that this root could go back to; \"spectrum snapshot take %s%s\" keeps it as it is now", option, shellQuote(in.Real())))
+		return verdict(fmt.Sprintf("the root has neither snapshots nor commits; \"spectrum snapshot take %s%s\" saves it as it is now", option, shellQuote(in.Real())))
 	}
 	return verdict(ways...)
 }
@@ -347,7 +347,7 @@ func whyTaken(h snapshot.Header) string {
 func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 	for _, p := range passed {
 		if p.Header.ID == "" {
-			a.tell("spectrum: passed over: %s", oneLine(p.Damage[0].Error()))
+			a.tell("spectrum: skipped: %s", oneLine(p.Damage[0].Error()))
 			continue
 		}
 		why := ""
@@ -364,7 +364,7 @@ func (a *app) tellPassed(in *action.Root, passed []snapshot.Passed) {
 		if n := len(p.Damage); n > 1 {
 			why += fmt.Sprintf(", and %d more", n-1)
 		}
-		a.tell("spectrum: passed over: snapshot %s of %s %s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(why))
+		a.tell("spectrum: skipped: snapshot %s of %s %s", p.Header.ID[:shortest], p.Header.Time.Format(time.RFC3339), oneLine(why))
 	}
 }
 

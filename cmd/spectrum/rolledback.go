@@ -52,7 +52,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 		switch {
 		case r.inPart:
 		case r.lacksSomeOf(sp):
-			a.say("no longer in place: commit %s, savepoint %s; what could not be taken back of it is named as what stays", sp.Attempt(), sp.ID())
+			a.say("no longer in place: commit %s, savepoint %s; the files of it that could not be removed are listed as staying", sp.Attempt(), sp.ID())
 		default:
 			a.say("undone: commit %s, savepoint %s", sp.Attempt(), sp.ID())
 		}
@@ -159,10 +159,10 @@ func stillStands(commit, real string, more bool, left []action.Left, fields map[
 	if more {
 		later = "--with-later "
 	}
-	what, does := "cannot be taken away", "takes it away too"
-	first := "make what is named readable and its directory writable, or go on as root, or move away what the disk does not give back"
+	what, does := "cannot be removed", "removes it too"
+	first := "make the named files readable and their directories writable, or continue as root, or move away what the disk cannot read"
 	if away == len(paths) {
-		what, does, first = "does not come back", "does the rest", "move away what is named"
+		what, does, first = "does not come back", "does the rest", "move the named files away"
 		if away > 1 {
 			what = "do not come back"
 		}
@@ -199,7 +199,7 @@ func (r *rollbackReport) notInFull(in *action.Root, fields map[string]any) error
 	return &codedError{
 		code: codeInPart, details: fields,
 		err:  fmt.Errorf("snapshot %s is not restored in full: %s left that %s: %s", r.targetID()[:shortest], numberOf(len(paths), "name"), why, words.List(paths)),
-		hint: fmt.Sprintf("%s; then \"%s\" does the rest", looseHint(in.Real(), r.left, "make what is named readable, or go on as root, or move away what the disk does not give back"), again),
+		hint: fmt.Sprintf("%s; then \"%s\" does the rest", looseHint(in.Real(), r.left, "make the named files readable, or continue as root, or move away what the disk cannot read"), again),
 	}
 }
 

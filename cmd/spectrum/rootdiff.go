@@ -109,7 +109,7 @@ func (d *rootDiff) compare(ctx context.Context, done func(bytes int64)) error {
 }
 
 func (d *rootDiff) unreadable(err error) error {
-	return unreadable(fmt.Errorf("restore root %q: %w", d.rootPath, err), "diff has to read what is there")
+	return unreadable(fmt.Errorf("restore root %q: %w", d.rootPath, err), "diff must be able to read the existing files")
 }
 
 func (h *heldAgainst) classify(root *pathsafe.Dir) (err error) {
@@ -146,7 +146,7 @@ func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
 		case h.removed && h.class == classCreate:
 			h.class = classIdentical // it was removed already
 		case h.class == classIdentical && c.Executable(h.Path) != h.there.Executable:
-			h.class, h.modeOnly = classReplace, true // D33: of a mode only this is signed
+			h.class, h.modeOnly = classReplace, true // of a mode only this is signed
 		case h.class == classIdentical || h.class == classBlocked || !isFile && h.class != classCreate:
 		case !isFile && !exists:
 		case !isFile || !exists || was != h.there.Digest:
@@ -286,6 +286,6 @@ func rootDiffers(d *rootDiff, differing int, leftOut []string, details map[strin
 	return &codedError{
 		code: codeDiffers, details: details,
 		err:  errors.New(text),
-		hint: "\"" + d.previews + "\" says what a restore would do",
+		hint: "\"" + d.previews + "\" shows what a restore would do",
 	}
 }

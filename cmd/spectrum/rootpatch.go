@@ -22,7 +22,7 @@ import (
 const maxUnified = 1 << 20
 
 // noRoom is why a patch lacks the lines of a file.
-const noRoom = "the patch of a view is no larger; \"spectrum diff\" has them"
+const noRoom = "the patch of a view has reached its limit; \"spectrum diff\" shows them"
 
 // section is what a patch has of one file, or at its end of all. Comments are lines, each with a #,
 // which programs that apply patches skip.
@@ -206,7 +206,7 @@ func (d *rootDiff) versionThere(h *heldAgainst) (*patch.Version, error) {
 	return &patch.Version{Mode: st.Mode, Content: content}, err
 }
 
-// resolve is the path beneath the root that a path leads to, by links on the way (D17): programs
+// resolve is the path beneath the root that a path leads to, by links on the way: programs
 // that apply patches follow none.
 func (d *rootDiff) resolve(p pathsafe.Path) (string, error) {
 	names := p.Components()

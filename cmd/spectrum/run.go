@@ -204,7 +204,7 @@ func (r *running) open() error {
 		return err
 	}
 	if err := overlap("the state directory", state, []reserved{{"the directory to run over", r.dir}}); err != nil {
-		return refusedHint(fmt.Errorf("%w: what the command changes would be in there", err), hint+", or another state directory with --state-dir DIR")
+		return refusedHint(fmt.Errorf("%w: the changes of the command would be stored there", err), hint+", or another state directory with --state-dir DIR")
 	}
 	if _, err := r.app.sealingKey(r.opts.key); err != nil { // better now than after hours
 		return err

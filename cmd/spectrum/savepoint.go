@@ -288,7 +288,7 @@ func (v savepointVerify) run(cmd *cobra.Command, s *savepointCommand) error {
 		return err
 	}
 	if host == "" {
-		s.say("spectrum: this host has no key of its own: whose the signatures are was not checked")
+		s.say("spectrum: this host has no key, so it was not checked that the host made these signatures")
 	}
 	if err := s.store.VerifyChain(sp.Root(), host); err != nil {
 		return err
@@ -376,7 +376,7 @@ func drifted(id, root string, drifts []savepoint.Drift, total int) error {
 	}
 	return &codedError{
 		code: codeDrifted, details: map[string]any{"files": files, "id": id, "restore_root": jsonText(root), "total": total},
-		err:  fmt.Errorf("%s in %q %s not what the savepoint says", words.Of(len(drifts), total, "file"), root, areOf(len(drifts))),
-		hint: fmt.Sprintf("\"spectrum savepoint show %s\" says what was restored, and from where", id[:shortest]),
+		err:  fmt.Errorf("%s in %q %s not as in the savepoint", words.Of(len(drifts), total, "file"), root, areOf(len(drifts))),
+		hint: fmt.Sprintf("\"spectrum savepoint show %s\" shows what was restored, and from where", id[:shortest]),
 	}
 }

@@ -108,7 +108,7 @@ func (o *sealOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	switch {
 	case bases > 1:
-		return usage(cmd, "--base, --base-git, --base-run and --upper exclude each other")
+		return usage(cmd, "--base, --base-git, --base-run and --upper cannot be combined")
 	case bases == 0 && len(args) == 0:
 		return &usageError{command: cmd.CommandPath(), err: errors.New("no output was given"), next: "for the whole project: spectrum seal ."}
 	case o.task != "" && (o.runDir != "" || !taskName.MatchString(o.task)):
@@ -162,12 +162,12 @@ func (o *sealOptions) claims(cmd *cobra.Command) (map[string]any, error) {
 	for _, text := range o.constraints {
 		name, value, ok := strings.Cut(text, "=")
 		if _, double := claims[name]; !ok || name == "" || name == scope.Member || name == scope.Exact || name == bundle.ChangesMember || name == bundle.BlocksMember || double {
-			return nil, usage(cmd, "--constraint %q is not one text under a name of its own", text)
+			return nil, usage(cmd, "--constraint %q is not NAME=TEXT with a NAME of its own", text)
 		}
 		claims[name] = value
 	}
 	if _, double := claims["agent_id"]; double && o.agent != "" {
-		return nil, usage(cmd, "--agent and --constraint agent_id= say the same thing twice")
+		return nil, usage(cmd, "--agent already sets the constraint agent_id")
 	}
 	if o.agent != "" {
 		claims["agent_id"] = o.agent

@@ -124,7 +124,7 @@ func signedBy(ctx context.Context, path, sealed string) (*bundle.BaseList, error
 		return nil, fmt.Errorf("base: %w", err)
 	}
 	if _, isChanges, _ := bundle.ChangesClaim(listing.TaskSpec()); isChanges {
-		return nil, refusedHint(fmt.Errorf("base: run %q is a change set itself, so it does not say what the whole project was", listing.RunID()), "name a run of the whole project, or with --base DIR a copy of it")
+		return nil, refusedHint(fmt.Errorf("base: run %q is a change set itself, so it does not have the whole project", listing.RunID()), "name a run of the whole project, or with --base DIR a copy of it")
 	}
 	list := &bundle.BaseList{}
 	for e := range listing.Entries() {
@@ -177,7 +177,7 @@ func appendBeneath(private []string, root, path string) []string {
 func changedText(n bundle.Counts) string {
 	text := fmt.Sprintf("%s new, %s changed, %s removed", number(n.New), number(n.Changed), number(n.Removed))
 	if n.Carried > 0 {
-		text += fmt.Sprintf("; it carries %s, since a bundle needs one", numberOf(n.Carried, "unchanged file"))
+		text += fmt.Sprintf("; it includes %s, because a bundle needs at least one file", numberOf(n.Carried, "unchanged file"))
 	}
 	return text
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // slipOfForm is a statement with --approve that differs from an accepted one in form only: it
-// approves nothing, and is not vague (decision D24).
+// approves nothing, and is not vague.
 type slipOfForm struct {
 	err     error
 	command string // that approves what is meant; "" where that is not known

@@ -109,7 +109,7 @@ func (s *snapshotCommand) lookAt(ctx context.Context, path string, scope []paths
 
 // differences prints what differs.
 func (s *snapshotCommand) differences(older, newer *snapshot.Snapshot, all []snapshot.Difference, apart []string) error {
-	s.tellFew(each(apart, "not compared, one of both does not cover it: %s"))
+	s.tellFew(each(apart, "not compared, because one of the two does not cover it: %s"))
 	lines, records := []string{}, []any{}
 	counts := map[string]int{"added": 0, "changed": 0, "removed": 0}
 	for _, d := range all {

@@ -141,7 +141,7 @@ func (s *snapshotCommand) intoBox(found *snapshot.Snapshot, target string, work 
 		return "", err
 	}
 	if err := b.make(); err != nil {
-		return "", refusedHint(err, "name a directory in one where you may write")
+		return "", refusedHint(err, "choose a directory whose parent you can write to")
 	}
 	bar := s.newBar("writing")
 	defer bar.done()
@@ -234,7 +234,7 @@ func sealable(found *snapshot.Snapshot) (outputs []bundle.Known, left int) {
 	return outputs, left
 }
 
-// isResult reports whether a restore makes this name itself (decision D10: the result artifacts).
+// isResult reports whether a restore makes this name itself (the result artifacts).
 func isResult(path string) bool {
 	return path == restore.ManifestName || path == restore.ReportName
 }

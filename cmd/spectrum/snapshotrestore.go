@@ -62,7 +62,7 @@ sizes, what would stay and why, and how much space is required.`,
 			}
 			app.dryRun = opts.dryRun
 			if opts.to != "" && (opts.dryRun || opts.reason != "") {
-				return usage(cmd, "--to changes nothing in a restore root: --dry-run and --reason do not go with it")
+				return usage(cmd, "--to changes nothing in a restore root, so it cannot be combined with --dry-run or --reason")
 			}
 			if opts.to != "" {
 				return app.withSnapshots(func(s *snapshotCommand) error { return s.writeTo(cmd.Context(), args, opts) })

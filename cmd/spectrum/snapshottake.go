@@ -86,13 +86,13 @@ func (a *app) takeSnapshot(ctx context.Context, path string, opts takeOptions) e
 	fields["code"], fields["ok"] = "OK", true
 	notOwn := beyond(taken)
 	if n := len(notOwn); n > 0 {
-		a.tell("spectrum: kept, but only root can restore them as they are, for their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shortPath(notOwn[0]))
+		a.tell("spectrum: kept, but only root can restore their owners, groups or attributes: %s, the first %s", numberOf(n, "name"), shortPath(notOwn[0]))
 	}
 	notKept := a.tellNotKept(taken)
 	fields["left_out"], fields["restless"], fields["not_kept"] = jsonTexts(taken.LeftOut()), jsonTexts(taken.Restless()), jsonTexts(notKept)
 	fields["needs_root"] = jsonTexts(notOwn)
-	a.tellFew(each(taken.LeftOut(), "left out, it went away or became another thing meanwhile: %s"))
-	a.tellFew(each(taken.Restless(), "written to while it was read, so what is kept may never have been its content: %s"))
+	a.tellFew(each(taken.LeftOut(), "left out, because it was removed or replaced meanwhile: %s"))
+	a.tellFew(each(taken.Restless(), "kept, but written to while it was read, so the copy may be inconsistent: %s"))
 	return a.result("OK "+h.ID, fields)
 }
 
@@ -119,11 +119,11 @@ func (a *app) tellNotKept(taken *snapshot.Snapshot) (paths []string) {
 	switch broken {
 	case 0:
 	case unread:
-		remedy = "get them back from a backup, and look into the disk (\"dmesg\")"
+		remedy = "restore them from a backup, and check the disk (\"dmesg\")"
 	default:
 		remedy += "; restore unreadable files from a backup"
 	}
-	a.tell("spectrum: of %s nothing could be kept, so this is no snapshot that \"spectrum rollback --emergency\" goes back to; %s", numberOf(unread, "name"), remedy)
+	a.tell("spectrum: %s could not be kept, so \"spectrum rollback --emergency\" does not restore this snapshot; %s", numberOf(unread, "name"), remedy)
 	return paths
 }
 
@@ -150,10 +150,10 @@ restart.`,
 		Args: atLeast(1),
 		RunE: func(cmd *cobra.Command, roots []string) error {
 			if app.json {
-				return usage(cmd, "watch has no one result; \"snapshot take --json\" has")
+				return usage(cmd, "watch has no --json, because it does not end; use \"spectrum snapshot take --json\"")
 			}
 			if every <= 0 {
-				return usage(cmd, "--every must be more than nothing, like 30m")
+				return usage(cmd, "--every must be more than 0, such as 30m")
 			}
 			own := map[string][]string{} // what was named, by the root that it is
 			for _, root := range roots {

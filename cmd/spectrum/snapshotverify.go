@@ -68,7 +68,7 @@ func (s *snapshotCommand) repair(ctx context.Context, found *snapshot.Snapshot) 
 	}
 	root, err := pathsafe.OpenRoot(path)
 	if err != nil {
-		return nil, nil, refusedHint(fmt.Errorf("restore root: %w", err), "contents are brought again only from the restore root that the snapshot is of: put it in its place")
+		return nil, nil, refusedHint(fmt.Errorf("restore root: %w", err), "--repair reads contents only from the restore root of the snapshot: move that back to its path")
 	}
 	defer root.Close()
 	return s.store.Repair(ctx, found, root)

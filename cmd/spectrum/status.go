@@ -385,20 +385,20 @@ func (st *rootStatus) text() string {
 	path := foreignOption(st.path) + shellQuote(st.path)
 	switch {
 	case st.state == rootHalted && len(st.halted) == 0:
-		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds ends it, or \"spectrum recover --acknowledge %s\"", st.bar.what(), path)
+		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds or \"spectrum recover --acknowledge %s\" ends the halt", st.bar.what(), path)
 	case st.state == rootHalted:
 		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
 	case st.state == rootUnfinished && len(st.unfinished) == 1 && st.unfinished[0] == staging.LockName:
-		add("state", "unfinished: a command is at work, or was killed before it changed anything; \"spectrum recover %s\" removes its lock then", path)
+		add("state", "unfinished: a command is running, or was killed before it changed anything; if it was killed, \"spectrum recover %s\" removes its lock", path)
 	case st.state == rootUnfinished:
-		add("state", "unfinished: a command is at work, or was killed; \"spectrum recover %s\" ends it", path)
+		add("state", "unfinished: a command is running, or was killed; if it was killed, run \"spectrum recover %s\"", path)
 	case st.state == rootGone:
-		add("state", "gone: nothing is there; \"spectrum snapshot list %s\" lists what it can be made of again", path)
+		add("state", "gone: the directory does not exist; \"spectrum snapshot list %s\" lists the snapshots that can restore it", path)
 	default:
 		add("state", "clean")
 	}
 	for _, at := range st.beside {
-		add("beside", "nothing is previewed, committed or pruned here either, since %s is halted, which shares directories with it: \"spectrum status %s\"", shellQuote(at), shellQuote(at))
+		add("beside", "also halted for preview, commit and prune, because %s, which shares directories with it, is halted: \"spectrum status %s\"", shellQuote(at), shellQuote(at))
 	}
 	add("savepoint", "%s", st.savepointText())
 	if st.whole == nil {
@@ -416,10 +416,10 @@ func (st *rootStatus) text() string {
 		add("view", "%s", shellQuote(at))
 	}
 	for _, at := range st.silent {
-		add("view", "%s does not say what it shows", shellQuote(at))
+		add("view", "%s does not report what it shows", shellQuote(at))
 	}
 	if len(st.held) > 0 {
-		add("held", "%s: \"spectrum quarantine list\" says why", strings.Join(shortIDs(st.held), " "))
+		add("held", "%s: \"spectrum quarantine list\" shows why", strings.Join(shortIDs(st.held), " "))
 	}
 	if st.state != rootGone {
 		add("space", "%s free; for the state directory %s free", bytesText(st.free), bytesText(st.stateFree))
@@ -433,7 +433,7 @@ func (st *rootStatus) text() string {
 // savepointText is the active savepoint, and what has changed since.
 func (st *rootStatus) savepointText() string {
 	if st.tip == nil {
-		return "none: no commit stands"
+		return "none: no commit is in place"
 	}
 	text := fmt.Sprintf("%s of %s, commit %s, ", st.tip.ID()[:shortest], st.tip.Created().UTC().Format(time.RFC3339), st.tip.Attempt()[:shortest])
 	if st.state == rootGone {

@@ -40,7 +40,7 @@ func stateDirHint(path string, err error) string {
 		return doctor.ParentsRemedy(parents.Loose[0])
 	}
 	if _, is := errors.AsType[*statedir.ModeError](err); is {
-		return fmt.Sprintf("\"chmod 700 %s\" ends that; or name another one with --state-dir DIR", shellQuote(path))
+		return fmt.Sprintf("run chmod 700 %s, or name another one with --state-dir DIR", shellQuote(path))
 	}
 	return stateHint
 }
@@ -49,13 +49,13 @@ func stateDirHint(path string, err error) string {
 func configHint(file string, err error) string {
 	switch {
 	case errors.Is(err, pathsafe.ErrSymlink):
-		return "no link is followed to it: put the file itself there"
+		return "replace the symbolic link by the file itself"
 	case errors.Is(err, dropin.ErrWritable):
 		return fmt.Sprintf("chmod go-w %s %s", shellQuote(filepath.Dir(file)), shellQuote(file))
 	case errors.Is(err, fs.ErrNotExist):
 		return "name an existing file in " + configVariable + ", or unset it"
 	}
-	return "it must be a file of root or of you that no other user can write or replace: see \"ls -ld\" of it and of the directories above it, then chmod go-w"
+	return "it and the directories above it must belong to root or to you, and other users must not be able to write to them: check with \"ls -ld\", then run chmod go-w"
 }
 
 // placeHint is the way out where a file or directory of the operator does not count, with
@@ -66,9 +66,9 @@ func placeHint(err error, until string) string {
 	case !is:
 		return "fix the problem above and retry; until then " + until
 	case errors.Is(err, dropin.ErrWritable):
-		return fmt.Sprintf("look whether another user has changed it, then run chmod go-w %s; until then %s", shellQuote(bad.Path), until)
+		return fmt.Sprintf("check whether another user has changed it, then run chmod go-w %s; until then %s", shellQuote(bad.Path), until)
 	case errors.Is(err, dropin.ErrOwner):
-		return fmt.Sprintf("look at what it says; then, as root, run chown %d %s, or remove it; until then %s", os.Geteuid(), shellQuote(bad.Path), until)
+		return fmt.Sprintf("check its content; then, as root, run chown %d %s, or remove it; until then %s", os.Geteuid(), shellQuote(bad.Path), until)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("make %s readable for this user; until then %s", shellQuote(bad.Path), until)
 	}
@@ -240,7 +240,7 @@ func unpinnedHint(by preview.Signed) string {
 	if by.ValidatorID == "" {
 		return ""
 	}
-	return fmt.Sprintf("this host has signed the savepoint, and validator %[1]s what it is of (run %[2]q), which is not pinned: if you trust that one, run \"spectrum trust add %[1]s\", then this again", by.ValidatorID, by.RunID)
+	return fmt.Sprintf("validator %[1]s, which signed run %[2]q, from which the savepoint was restored, is not pinned: if you trust it, run \"spectrum trust add %[1]s\", then this again", by.ValidatorID, by.RunID)
 }
 
 // divergedHint is for an approval of a preview with conflicts with files that have diverged. Again returns
@@ -250,9 +250,9 @@ func divergedHint(err error, again func() string) string {
 	if !is {
 		return ""
 	}
-	hint := "to restore all the same: "
+	hint := "to restore them anyway: "
 	if len(diverged.Conflicts) > maxDecided {
-		hint = fmt.Sprintf("to restore the first %d all the same: ", maxDecided)
+		hint = fmt.Sprintf("to restore the first %d anyway: ", maxDecided)
 	}
 	return hint + again() + "; with =keep instead of =replace a file stays as it is"
 }
@@ -278,7 +278,7 @@ func blockedHint(err error, rest string) string {
 	if !is || failure.Code != restore.TargetPathExists {
 		return ""
 	}
-	hint := "what is named can be neither replaced nor removed: move it away, then preview again"
+	hint := "what is named above can be neither replaced nor removed: move it away, then preview again"
 	if rest != "" {
 		hint += fmt.Sprintf("; or preview again and approve the rest: %q", rest)
 	}
@@ -307,7 +307,7 @@ func mountpointHint(err error, path string) string {
 	case errors.Is(err, fusemount.ErrDeadMount):
 		return deadViewHint
 	case errors.Is(err, fusemount.ErrAlreadyMounted):
-		return "\"spectrum umount MOUNTPOINT\" ends a view"
+		return "\"spectrum umount MOUNTPOINT\" unmounts a view"
 	case errors.Is(err, fs.ErrNotExist):
 		return "mkdir -p " + shellQuote(path)
 	}
@@ -319,7 +319,7 @@ func viewHint(err error) string {
 	if errors.Is(err, fusemount.ErrDeadMount) {
 		return deadViewHint
 	}
-	return "name the directory that \"spectrum mount\" has mounted on"
+	return "name the mount point of a view"
 }
 
 // deadViewHint is for a view whose server has died.
@@ -342,7 +342,7 @@ func unmountHint(err error, isHere bool) string {
 
 // lostLogRemedy is for a damaged audit log, at, where recover looks at what is kept of a restore root.
 func lostLogRemedy(at, root string) string {
-	return fmt.Sprintf("\"spectrum audit verify\" says more; every rollback works all the same, and is logged behind it; where the log is in no backup, keep it aside, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss",
+	return fmt.Sprintf("\"spectrum audit verify\" shows details; rollbacks still work, and are logged after the damage; if no backup has the log, move it away, so that a new one begins: mv %s %s; then \"spectrum recover --acknowledge %s\" accepts the loss",
 		shellQuote(at), shellQuote(at+".bad"), shellQuote(root))
 }
 
@@ -393,7 +393,7 @@ func isGone(state *statedir.Dir, root string, err error) bool {
 }
 
 // noRootHint is for a restore root that cannot be opened.
-const noRootHint = "name a directory that is there; \"spectrum savepoint list\" and \"spectrum snapshot list\" name the restore roots that are known"
+const noRootHint = "name an existing directory; \"spectrum savepoint list\" and \"spectrum snapshot list\" list the known restore roots"
 
 // missingHint is for a restore root that cannot be opened, and is not known.
 func missingHint(state *statedir.Dir, root string) string {

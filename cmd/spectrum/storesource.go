@@ -22,7 +22,7 @@ func (a *app) openAddress(cmd *cobra.Command, o preview.Origin, lazy bool) (*can
 	case len(o.RunDirs) > 1:
 		return nil, usage(cmd, "a run in a store cannot be part of a chain; fetch the runs with \"spectrum pull\" first")
 	case cmd.Flags().Changed("project-root"):
-		return nil, usage(cmd, "--project-root does not go with a run in a store, which has a project of its own")
+		return nil, usage(cmd, "--project-root cannot be combined with a run in a store, which has its own project")
 	}
 	s, root, err := a.openStore(cmd, o.RunDirs[0], oneRun, store.Patience)
 	if err != nil {

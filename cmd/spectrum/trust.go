@@ -13,7 +13,7 @@ func newTrust(app *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "list, pin and revoke validators",
-		Long: `trust lists, pins and revokes validators. A signature tells who signed a bundle;
+		Long: `trust lists, pins and revokes validators. A signature identifies the signer of a bundle;
 trust decides whose bundles may be restored:
 
   - if no validator is pinned: every candidate that verifies. The preview shows
@@ -54,7 +54,7 @@ func newTrustAdd(app *app) *cobra.Command {
 be restored. VALIDATOR_ID is its 64 digits. For a validator that signed what was
 previewed or committed here, the first 16 or more are enough.
 
-add first prints the whole ID in groups, to compare with what the signer tells you,
+add first prints the whole ID in groups, to compare with the one that the signer sent you,
 and what this validator has signed here.`,
 		Args: exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error { return app.addTrust(args[0], note) },

@@ -137,7 +137,7 @@ func (v *validator) nextKey() string {
 		return ""
 	}
 	path := shellQuote(v.state.KeyPath())
-	return fmt.Sprintf("move the key away: mv %s %s; the next \"spectrum seal\" or \"spectrum run\" makes a new one, with which what is still good is to be sealed again",
+	return fmt.Sprintf("move the key away: mv %s %s; the next \"spectrum seal\" or \"spectrum run\" makes a new one, with which you can seal the good files again",
 		path, shellQuote(v.state.KeyPath()+".revoked"))
 }
 

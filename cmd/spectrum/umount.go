@@ -14,7 +14,7 @@ import (
 func newUmount(app *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "umount MOUNTPOINT",
-		Short: "end a view, even if its server has died",
+		Short: "unmount a view, even if its server has died",
 		Args:  exactly(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			way, err := pathsafe.WayToMount(args[0])
@@ -33,7 +33,7 @@ func newUmount(app *app) *cobra.Command {
 	}
 }
 
-const nameView = "name the directory that \"spectrum mount\" has mounted on; \"findmnt -t fuse.spectrum\" lists the views"
+const nameView = "name the mount point of a view; \"findmnt -t fuse.spectrum\" lists the views"
 
 // notUnmounted is the error of a view that was not unmounted: one that others than this command hold names
 // them. The working directory of a command is that of the shell that has started it.

@@ -239,7 +239,7 @@ func TestWrongUsage(t *testing.T) {
 var laterUsage = map[string]bool{
 	"there are savepoints of several restore roots: name one with --restore-root DIR":                          true, // savepoint.txtar
 	"output X is neither in the project nor in X; a revision is named with an equals sign: --base-git=X":       true, // seal_git.txtar
-	"stderr is redirected, so that the question cannot be seen: run it without, or with </dev/null to confirm": true, // prune_edits.txtar
+	"stderr is redirected, so the question cannot be seen: run it without that, or with </dev/null to confirm": true, // prune_edits.txtar
 }
 
 // TestSuggestions: a slip of the finger in a command, at any depth, or in a flag.

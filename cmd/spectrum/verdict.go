@@ -209,11 +209,11 @@ var verdicts = []func(error) verdict{
 	}),
 	on(func(e *action.OtherRootError) verdict {
 		return verdict{status: statusUsage, code: codeUsage, hints: []string{
-			fmt.Sprintf("nothing was changed; leave out --foreign-root, or name %s with it if that is what is meant", shellQuote(e.Real)),
+			fmt.Sprintf("nothing was changed; leave out --foreign-root, or name %s with it if that is the intended directory", shellQuote(e.Real)),
 		}}
 	}),
 	on(func(e *pathsafe.LinkError) verdict {
-		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is what is meant, name that path", shellQuote(e.Real))}}
+		return verdict{status: statusRejected, hints: []string{fmt.Sprintf("links of other users are not followed; if %s is the intended directory, name that path", shellQuote(e.Real))}}
 	}),
 	at(staging.ErrStagingReplaced, verdict{hints: []string{stageRivalHint}}),
 	on(func(e *badConfig) verdict {
@@ -241,7 +241,7 @@ var verdicts = []func(error) verdict{
 	}}),
 	at(fusemount.ErrUnavailable, verdict{status: statusUnavailable, code: codeUnavailable, hints: []string{
 		"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
-		"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; every other command works as ever",
+		"without a view, \"spectrum ls\", \"spectrum cat\" and \"spectrum diff\" look into a candidate; all other commands work",
 	}}),
 
 	// Stores.
@@ -305,7 +305,7 @@ var verdicts = []func(error) verdict{
 		return verdict{details: map[string]any{"limit": int64(bundle.MaxHoles), "path": jsonText(e.Path), "size": e.Size}}
 	}),
 	at(verify.ErrHoles, verdict{status: statusPolicy, code: codeHoles, isOfRun: true, hints: []string{
-		"seal files without such holes, or leave them out; the limit is this program's and no verdict of a law",
+		"seal files without such holes, or leave them out; this is a limit of the program, not a verdict of a law",
 	}}),
 	at(existing.ErrHoles, verdict{status: statusPolicy, code: codeSparse, hints: []string{sparseHint}}),
 	on(func(e *preview.UntrustedError) verdict {
@@ -325,10 +325,10 @@ var verdicts = []func(error) verdict{
 		}}
 	}),
 	at(restore.ErrBlockTable, verdict{status: statusPolicy, code: codeQuarantined, isOfRun: true, hints: []string{
-		"without --lazy everything is read, and no block table is needed; ask the signer for a bundle with a right one",
+		"without --lazy everything is read, and no block table is required; or ask the signer for a bundle with a correct one",
 	}}),
 	at(errRevoked, verdict{status: statusPolicy, code: codeQuarantined, hints: []string{
-		"mount again to look at it; \"rolled_back\" in its .spectrum/status.json goes on to say so",
+		"to look at it, mount it again; \"rolled_back\" in its .spectrum/status.json keeps the fact",
 	}}),
 
 	// The laws, and errors of a restore root or a view.
@@ -348,14 +348,14 @@ var verdicts = []func(error) verdict{
 	}}),
 	on(func(*audit.DamageError) verdict {
 		return verdict{status: statusRejected, code: codeAuditDamaged, hints: []string{
-			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Check which users can write to the state directory, and keep the log unchanged; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it",
+			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Check which users can write to the state directory, and keep the log unchanged; if no backup has it, \"spectrum recover RESTORE_ROOT\" shows how to continue without it",
 		}}
 	}),
 	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused, isOfRun: true, hints: []string{
 		"\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view",
 	}}),
 	at(verify.ErrDirectories, verdict{status: statusRejected, code: codeRefused, isOfRun: true, hints: []string{
-		"seal less deep paths, or fewer of them in one run; the limit is this program's and no verdict of a law",
+		"seal less deep paths, or fewer of them in one run; this is a limit of the program, not a verdict of a law",
 	}}),
 	func(err error) verdict {
 		if _, is := errors.AsType[*refusedError](err); !is || machine.IsFault(err) || errors.Is(err, served.ErrForeign) || errors.Is(err, fusemount.ErrNotOwn) {

@@ -88,11 +88,11 @@ func checkVerify(cmd *cobra.Command, opts verifyOptions, runDirs []string) error
 	case !slices.Contains(laws, opts.law):
 		return usage(cmd, "there is no law %q", opts.law)
 	case opts.buildID != "" && opts.law != "resume":
-		return usage(cmd, "--validator-build-id goes with --law resume")
+		return usage(cmd, "--validator-build-id requires --law resume")
 	case opts.trusted && opts.law != "strict":
-		return usage(cmd, "--require-trusted goes with --law strict: the other laws look at no signature")
+		return usage(cmd, "--require-trusted requires --law strict: the other laws check no signature")
 	case opts.law == "resume" && (opts.chain || len(runDirs) > 1):
-		return usage(cmd, "SPECTRUM-02 is a law for one bundle; --law memory is the one for chains")
+		return usage(cmd, "--law resume verifies one bundle; use --law memory for a chain")
 	case len(runDirs) == 0 && !opts.chain && opts.law != "memory":
 		return withoutRuns(usage(cmd, "no run directory was given"))
 	}

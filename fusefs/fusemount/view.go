@@ -49,7 +49,7 @@ func (v *View) serve(ready <-chan error) {
 	}
 	defer v.seat.close()
 	if err := v.takeAway(true); err != nil && !errors.Is(err, ErrHidden) {
-		v.log.Warn("the server of the view has ended but the mount could not be taken away", "mount point", v.path, "error", err)
+		v.log.Warn("the server of the view has ended but the mount could not be removed", "mount point", v.path, "error", err)
 	}
 }
 
@@ -229,7 +229,7 @@ func (v *View) obey() {
 	}
 	close(v.revoked)
 	if err := v.takeAway(true); err != nil {
-		v.log.Error("the revoked view could not be taken away", "mount point", v.path, "error", err)
+		v.log.Error("the revoked view could not be removed", "mount point", v.path, "error", err)
 	}
 	v.end()
 }

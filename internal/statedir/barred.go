@@ -115,7 +115,7 @@ func (d *Dir) Barred(root string) (bool, error) {
 }
 
 // Unbar ends what Bar has begun, durably. What was previewed before the halt is void after it, as
-// [Dir.Attempt] has it. It is no error that there is no mark. One that cannot be taken away is a
+// [Dir.Attempt] has it. It is no error that there is no mark. One that cannot be removed is a
 // [*BarError], and goes on halting the root.
 func (d *Dir) Unbar(root string) error {
 	if is, _ := d.Barred(root); !is {

@@ -30,7 +30,7 @@ type BarredError struct {
 }
 
 func (e *BarredError) Error() string {
-	msg := fmt.Sprintf("%q is halted: a rollback that was asked for could not be carried out", e.Root)
+	msg := fmt.Sprintf("%q is halted: a requested rollback could not be carried out", e.Root)
 	if e.Err != nil {
 		msg += fmt.Sprintf(", as far as is known: %v", e.Err)
 	}

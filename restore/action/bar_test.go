@@ -137,7 +137,7 @@ func (w *fixture) markOf() string {
 	return all[0]
 }
 
-// TestBarStays: a mark that cannot be taken away fails no rollback. All of it is recorded, and the
+// TestBarStays: a mark that cannot be removed fails no rollback. All of it is recorded, and the
 // halt stays.
 func TestBarStays(t *testing.T) {
 	for name, inPlace := range map[string]func(w *fixture, mark string) string{

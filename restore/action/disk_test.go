@@ -163,7 +163,7 @@ func disturb(s *scene, stop chan struct{}) (n int) {
 	}
 }
 
-// TestKnownConflict: D11, D20. What the plan knows to be in the way ends the
+// TestKnownConflict: what the plan knows to be in the way ends the
 // commit before anything is looked at again.
 func TestKnownConflict(t *testing.T) {
 	for _, c := range []struct {

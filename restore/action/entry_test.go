@@ -88,7 +88,7 @@ func TestRunWithClosedRoot(t *testing.T) {
 }
 
 // TestRunIsBlocked: an approval of a preview with conflicts is refused before
-// the root is looked at (decision D20).
+// the root is looked at.
 func TestRunIsBlocked(t *testing.T) {
 	s := newScene(t, "single")
 	must(t, os.WriteFile(s.at("top.txt"), []byte("theirs"), 0o644))

@@ -172,7 +172,7 @@ var finalizeFaults = []fault{
 		code: restore.FinalizeFailed, phase: execute, path: "new", chainPath: "run-2", foreign: []string{"new"}},
 	{name: "directory with something else in the way", on: finalizePhase, do: rival("new/x"),
 		code: restore.FinalizeFailed, phase: execute, path: "new", chainPath: "run-2", foreign: []string{"new", "new/x"}},
-	// D15
+	// another process made the target
 	{name: "target made", on: finalizePhase, do: rival("new/a.txt"),
 		code: restore.RollbackFailed, cause: restore.FinalizeFailed, phase: execute, path: "new", chainPath: "run-2", foreign: []string{"new", "new/a.txt"}},
 	{name: "target made at the top", on: finalizePhase, only: "single", do: rival("top.txt"),
@@ -195,7 +195,7 @@ var verifyFaults = []fault{
 		must(s.t, os.Remove(s.staged("new/a.txt")))
 		must(s.t, os.WriteFile(s.staged("new/a.txt"), []byte("rival"), 0o600))
 	}, code: restore.RollbackFailed, cause: restore.HashMismatchAfterRestore, phase: check, path: "new/a.txt", foreign: []string{"new", "new/a.txt"}},
-	// D14: something foreign where ours was, or beside it
+	// something foreign where ours was, or beside it
 	{name: "target replaced", on: verifyPhase, do: instead("new/a.txt"),
 		code: restore.RollbackFailed, cause: restore.HashMismatchAfterRestore, phase: check, path: "new/a.txt", foreign: []string{"new", "new/a.txt"}},
 	{name: "target replaced by a FIFO", on: verifyPhase, do: func(s *scene) {

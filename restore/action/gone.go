@@ -13,7 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-var errGone = errors.New("the audit log has that it was taken, and not that it was pruned; \"spectrum doctor\" says more")
+var errGone = errors.New("the audit log has no record that it was pruned; \"spectrum doctor\" shows more")
 
 // goneSince returns the snapshots of the root that a person or a timer has taken after the target of an
 // emergency rollback, and that are not in the store, though they were not pruned: the newest first.

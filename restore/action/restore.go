@@ -54,7 +54,7 @@ func ForeseeRestore(ctx context.Context, in *Root, t *snapshot.Snapshot, how How
 
 func restored(ctx context.Context, in *Root, t *snapshot.Snapshot, how How, dry bool) (*Restored, error) {
 	if root := t.Header().Root; root != in.Path() {
-		return nil, fmt.Errorf("the snapshot is of %q, and that leads to %q now: %w", root, in.Path(), ErrElsewhere)
+		return nil, fmt.Errorf("the snapshot was taken of %q, which now leads to %q: %w", root, in.Path(), ErrElsewhere)
 	}
 	err := in.mayChange()
 	if err != nil {

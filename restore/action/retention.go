@@ -74,7 +74,7 @@ func RetentionOf(savepoints *savepoint.Store, snapshots *snapshot.Store, r Recor
 		if root := r.Roots[attempt]; root != "" {
 			keep.roots[root] = "its restore root is halted: attempt " + attempt + " could not be ended"
 		} else {
-			keep.all = "attempt " + attempt + " is halted, and the audit log does not know in which restore root"
+			keep.all = "attempt " + attempt + " is halted, and the audit log does not name its restore root"
 		}
 	}
 	for _, h := range all {

@@ -58,7 +58,7 @@ func TestRetention(t *testing.T) {
 	contains(found, taken.ID(), "action "+restored.Done.Action+" has not ended")
 	found = why(action.Records{Halted: []string{"x"}, Roots: map[string]string{"x": w.root}})
 	contains(found, taken.ID(), "its restore root is halted: attempt x")
-	contains(why(action.Records{Halted: []string{"x"}}), taken.ID(), "does not know in which restore root")
+	contains(why(action.Records{Halted: []string{"x"}}), taken.ID(), "does not name its restore root")
 	third := w.mustCommit(map[string]string{"c": "three"})
 	if all, err = snapshots.List(w.root); err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestCommitIgnoresUmask(t *testing.T) {
 	}
 }
 
-// TestCommitThroughLink: D17, a parent that is a link which stays inside.
+// TestCommitThroughLink: a parent is a link that stays inside the root.
 func TestCommitThroughLink(t *testing.T) {
 	s := newScene(t, "single")
 	s.runs, s.want = nil, map[string]string{}

@@ -28,5 +28,5 @@ func ExampleLedger() {
 	for _, misfit := range ledger.Unlogged([]audit.Savepoint{savepoint}) {
 		fmt.Println(misfit.ID, misfit.Fault)
 	}
-	// Output: 5a1e the log does not know its commit
+	// Output: 5a1e the log has no entry of its commit
 }

@@ -157,31 +157,31 @@ type Fault string
 
 const (
 	// NotBegun means that the log does not know the commit.
-	NotBegun Fault = "the log does not know its commit"
+	NotBegun Fault = "the log has no entry of its commit"
 	// NotEnded means that the log has the beginning of the commit and no end. A commit that
 	// was killed, and not recovered since, looks the same.
 	NotEnded Fault = "the log has no end of its commit"
 	// NotCompleted means that by the log its commit has ended otherwise. That is what
 	// the next command logs of a commit whose end was cut off.
-	NotCompleted Fault = "by the log its commit was not completed"
+	NotCompleted Fault = "the log does not have its commit as completed"
 	// NotNamed means that the log has another savepoint for the commit, or none.
 	NotNamed Fault = "the log names another savepoint of its commit"
 	// NotInOrder means that the log knows the commit as an earlier one than the
 	// savepoint before it.
-	NotInOrder Fault = "by the log its commit began before the one of the savepoint before it"
+	NotInOrder Fault = "in the log its commit began before that of the savepoint before it"
 	// NotKept means that the log names the savepoint, and there is none.
-	NotKept Fault = "the log names it, and it is not there"
+	NotKept Fault = "the log names it, but it does not exist"
 	// PutBack means that it stands in the chain, and its commit was rolled back.
-	PutBack Fault = "by the log its commit was rolled back, and it stands in the chain"
+	PutBack Fault = "the log has a rollback of its commit, but the chain still has it"
 	// NotUndone means that it was retired, and the log has no rollback of its commit.
-	NotUndone Fault = "it is retired, and the log has no rollback of its commit"
+	NotUndone Fault = "it is retired, but the log has no rollback of its commit"
 	// Rewritten means that the savepoint signs an entry, and the log has another one in
 	// its place: it was written anew with its whole chain of hashes.
-	Rewritten Fault = "it signs an entry of the log, which was replaced"
+	Rewritten Fault = "it signs an entry of the log that was replaced"
 	// NotReached means that the log ends before the entry that the savepoint signs.
-	NotReached Fault = "it signs an entry of the log, which ends before that"
+	NotReached Fault = "it signs an entry of the log that is missing: the log ends before it"
 	// NoMark means that what the savepoint signs of the log cannot be read.
-	NoMark Fault = "what it signs of the log is not a place in one"
+	NoMark Fault = "the log position that it signs is invalid"
 )
 
 // Misfit is a savepoint that does not fit the log.

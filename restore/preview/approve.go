@@ -129,7 +129,7 @@ func (r *Record) changed(again *Preview) string {
 		!slices.Equal(contradictions(was.Findings), contradictions(now.Findings)):
 		return "the candidate" + firstOf(outputs)
 	case was.Trust != now.Trust:
-		return "whom you trust"
+		return "the set of trusted validators"
 	case was.CurrentID != now.CurrentID:
 		return "the active savepoint"
 	case was.Root.Real != now.Root.Real:
@@ -226,7 +226,7 @@ func (a *Approval) decide() error {
 
 // checkRejected does not allow to reject what narrows nothing, to resolve what only another root
 // resolves, and to narrow what is
-// approved exactly as proposed (decision D20).
+// approved exactly as proposed.
 func (a *Approval) checkRejected(n int) error {
 	c := &a.preview.block.Conflicts[n]
 	switch {
@@ -234,9 +234,9 @@ func (a *Approval) checkRejected(n int) error {
 		return fmt.Errorf("%w: %s can only be acknowledged, or avoided with another restore root", ErrUnfit, c.ID)
 	case a.decisions[n] != string(statement.Rejected):
 	case len(c.Numbers) == 0:
-		return fmt.Errorf("%w: %s concerns no single item that could be left out; to restore nothing, do not approve", ErrUnfit, c.ID)
+		return fmt.Errorf("%w: %s concerns no item, so no item can be left out for it; to restore nothing, do not approve", ErrUnfit, c.ID)
 	case a.statement.Whole() && c.Decision == Undecided:
-		return fmt.Errorf("%w: to reject %s leaves items out, which takes an approval that names the items", ErrUnfit, c.ID)
+		return fmt.Errorf("%w: rejecting %s leaves items out, which requires an approval that names the items", ErrUnfit, c.ID)
 	}
 	return nil
 }
@@ -308,7 +308,7 @@ func (a *Approval) nothingLeft() error {
 }
 
 // carryOutput adds an item that stays as it is where only removals are approved, since a bundle
-// without an output is rejected by the law (D34).
+// without an output is rejected by the law.
 func (a *Approval) carryOutput() error {
 	all := a.preview.decided.items
 	if slices.ContainsFunc(a.items, func(n int) bool { return !all[n-1].Removed }) {

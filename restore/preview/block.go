@@ -57,7 +57,7 @@ type Source struct {
 type Candidate struct {
 	ChainRoot *string        `json:"chain_root"`
 	Runs      []CandidateRun `json:"runs"`
-	Unsigned  []string       `json:"unsigned_artifacts"` // decision D16
+	Unsigned  []string       `json:"unsigned_artifacts"` // artifacts that no signature covers, such as PROOF.json
 	// Directories are those on the way to outputs, with what their sources grant: a
 	// directory that a restore makes gets no more, and never more than 0755.
 	Directories []GrantedDir `json:"directories"`
@@ -221,7 +221,7 @@ type RootState struct {
 	Real     string   `json:"real_path"` // of the directory that it led to
 	Owner    uint32   `json:"owner"`     // user id
 	State    string   `json:"state"`     // see observe
-	Warnings []string `json:"warnings"`  // decision D17
+	Warnings []string `json:"warnings"`  // see warnings
 }
 
 // Totals count the items and their bytes.

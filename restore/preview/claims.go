@@ -42,7 +42,7 @@ func claimsOf(taskSpec canonjson.Object) claims {
 	c := claims{text: map[string]string{}}
 	value, said := taskSpec.Get("constraints")
 	constraints, isObject := value.Object()
-	if said && !isObject { // whatever is in it, such as that it is deprecated, cannot be read (D22)
+	if said && !isObject { // whatever is in it, such as that it is deprecated, cannot be read
 		c.faults, c.unread = append(c.faults, "constraints is not an object"), true
 	}
 	for _, name := range textMembers {

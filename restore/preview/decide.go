@@ -83,7 +83,7 @@ func (d *deciding) takeDecisions() error {
 		isDivergence := verdict == Replace || verdict == Keep
 		switch {
 		case !ok && isDivergence && strings.HasPrefix(id, "R-"):
-			return fmt.Errorf("%w: %s is no item that has diverged, so it cannot be %q", ErrDecision, id, verdict)
+			return fmt.Errorf("%w: %s is not an item that has diverged, so it cannot be %q", ErrDecision, id, verdict)
 		case !ok:
 			return fmt.Errorf("%w: there is no conflict %q", ErrDecision, id)
 		case isDivergence && !d.conflicts[n].Diverged:
@@ -102,7 +102,7 @@ func (d *deciding) takeDecisions() error {
 		case d.conflicts[n].ByName:
 			return fmt.Errorf("%w: %s is acknowledged by the statement only", ErrDecision, id)
 		case verdict == statement.Rejected && len(d.conflicts[n].Numbers) == 0:
-			return fmt.Errorf("%w: %s concerns no single item that could be left out; to restore nothing, do not approve", ErrDecision, id)
+			return fmt.Errorf("%w: %s concerns no item, so no item can be left out for it; to restore nothing, do not approve", ErrDecision, id)
 		}
 		d.conflicts[n].Decision = string(verdict)
 		d.reject(&d.conflicts[n])

@@ -12,8 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Part is what is approved of one run, to be sealed as a derived bundle (decision
-// D13).
+// Part is what is approved of one run, to be sealed as a derived bundle.
 type Part struct {
 	RunID   string
 	Text    string // of the run, for people: see RunText
@@ -55,7 +54,7 @@ func (a *Approval) Parts() ([]Part, error) {
 	return parts, nil
 }
 
-// addSigned adds what the change set and the block table of a run say of these items (D22, D35).
+// addSigned adds what the change set and the block table of a run say of these items.
 func (p *Part) addSigned(run *restore.Run, items []*Item) error {
 	named := map[string]bool{}
 	for _, i := range items {

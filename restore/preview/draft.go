@@ -25,7 +25,7 @@ type Draft struct {
 	Plan      []string // what it approves, in sentences
 	Items     []int    // that it approves
 	Open      []int    // conflicts that have yet to be decided
-	Taken     []int    // conflicts that it acknowledges without their numbers (decision D24)
+	Taken     []int    // conflicts that it acknowledges without their numbers
 	Why       error    // why the statement cannot be given yet; nil: it can
 }
 

@@ -203,7 +203,7 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-// TestElsewhere: what happens in the root at other names voids no approval (decision D23).
+// TestElsewhere: what happens in the root at other names voids no approval.
 func TestElsewhere(t *testing.T) {
 	for _, c := range elsewhere {
 		t.Run(c.name, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestGoldenBlock(t *testing.T) {
 	restoretest.Golden(t, "block.json", strings.ReplaceAll(s.Anywhere(p, string(raw)), fields.Root.State, "STATE"), *update)
 }
 
-// TestWarnings: what decision D17 allows with a warning, and what needs none.
+// TestWarnings: restore roots that are allowed with a warning, and those without one.
 func TestWarnings(t *testing.T) {
 	for mode, want := range map[os.FileMode]string{
 		0o755: "", 0o700: "", 0o777 | os.ModeSticky: "", 0o775: "mode 0775", 0o757: "mode 0757", 0o777: "mode 0777",

@@ -18,8 +18,7 @@ const (
 )
 
 // place gives an item its list, its label and the reason for both (protocol
-// sections 5 to 7). An existing target never takes an item off the proposal
-// (decision D20).
+// sections 5 to 7). An existing target never takes an item off the proposal.
 func (d *deciding) place(i *Item) (list, Label, string) {
 	asked := slices.Contains(d.request.Asked.scopes(), i.Scope)
 	switch {

@@ -15,7 +15,7 @@ import (
 
 // observed is what an approval binds of a restore root, condensed into two digests of 64 hex digits:
 // the root itself, what stands at the paths of the plan, and the directories that lead there.
-// Whatever else happens in the root does not matter (decision D23).
+// Whatever else happens in the root does not matter.
 type observed struct {
 	// state is the same wherever the same stands: names, types, permission bits, and the sizes of
 	// files. It is part of a preview's identity.
@@ -121,7 +121,7 @@ func unsafeAt(magic int64) []string {
 }
 
 // warnings says what an operator should know of a restore root that is allowed
-// all the same (decision D17).
+// all the same.
 func warnings(real string, st pathsafe.Stat) []string {
 	const writers, sticky = 0o022, 0o1000
 	found := []string{}

@@ -17,7 +17,7 @@ type Outcome struct {
 	ProtocolVersion string          `json:"protocol_version"`
 	PreviewID       string          `json:"preview_id"`
 	SourceID        string          `json:"source_savepoint_id"`
-	RestoredID      string          `json:"restored_candidate_id"` // another one for a part of the source (decision D13)
+	RestoredID      string          `json:"restored_candidate_id"` // another one for a part of the source
 	Statement       string          `json:"approval"`
 	RestoreRoot     string          `json:"restore_root"`
 	ParentID        string          `json:"parent_savepoint_id"`

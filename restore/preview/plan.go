@@ -65,7 +65,7 @@ func (d *deciding) recommendedSelection() selection {
 }
 
 // lacksOutput reports whether items are removals alone, and no proposed item stays as it is, which a
-// bundle of them could carry (D34): no statement approves them.
+// bundle of them could carry: no statement approves them.
 func (d *deciding) lacksOutput(items []int) bool {
 	return !slices.ContainsFunc(items, func(n int) bool { return !d.items[n-1].Removed }) && !slices.ContainsFunc(d.in(proposed), canCarry)
 }

@@ -52,7 +52,7 @@ func (f Finding) check() error {
 	case !slices.Contains(rules, f.Rule):
 		return fmt.Errorf("unknown rule %q", f.Rule)
 	case f.Detail == "" || len(f.Detail) > maxDetail || !utf8.ValidString(f.Detail):
-		return fmt.Errorf("the detail of %s is no UTF-8 text of 1 to %d bytes", f.Rule, maxDetail)
+		return fmt.Errorf("the detail of %s is not UTF-8 text of 1 to %d bytes", f.Rule, maxDetail)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // itself.
 func (s *Statement) settle() error {
 	if s.whole && len(s.notItems)+len(s.notScopes) > 0 {
-		return refuse(Exactly, "a preview of which items are not restored cannot be committed exactly as proposed")
+		return refuse(Exactly, "a statement that leaves items out cannot also commit the preview exactly as proposed")
 	}
 	if err := s.settleItems(); err != nil {
 		return err

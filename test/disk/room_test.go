@@ -115,8 +115,8 @@ func wantShown(t *testing.T, site *harness.Site, id, needed string) {
 	harness.Must(t, err)
 	answer := site.Project.Must(t, "preview", "--json", "--restore-root", site.Root, site.Project.Runs[0].Dir)
 	for what, shown := range map[string]bool{
-		"report": strings.Contains(report.Stderr, "| WARNING | a commit of this would fail: no space") && strings.Contains(report.Stderr, needed),
-		"page":   strings.Contains(string(page), "a commit of this would fail: no space") && strings.Contains(string(page), needed),
+		"report": strings.Contains(report.Stderr, "| WARNING | a commit of this preview would fail: no space") && strings.Contains(report.Stderr, needed),
+		"page":   strings.Contains(string(page), "a commit of this preview would fail: no space") && strings.Contains(string(page), needed),
 		"JSON":   !strings.Contains(answer.Stdout, "no space") && strings.Contains(answer.Stdout, `"preview_id":"`+id+`"`),
 	} {
 		if !shown {

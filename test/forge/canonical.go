@@ -44,7 +44,7 @@ func write(b []byte, v any, quote func(string) string) []byte {
 	panic(fmt.Sprintf("forge: no JSON: %T", v))
 }
 
-// number is the form of decision D7.
+// number returns a number in canonical form.
 func number(s string) string {
 	if strings.ContainsAny(s, ".eE") {
 		f, err := strconv.ParseFloat(s, 64)

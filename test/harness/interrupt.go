@@ -27,9 +27,9 @@ var deeds = strings.Join([]string{
 	`snapshot [0-9a-f]{8} was taken`,
 	`preview [0-9a-f]{8} (was kept|is used up)`,
 	`what is approved of run ".*" was sealed`,
-	`what holds the candidate in quarantine was noted`,
+	`the findings that hold the candidate in quarantine were recorded`,
 	`the host's key was made`,
-	`\d+ snapshots? removed, and not yet all of what only they needed: the next prune removes it`,
+	`\d+ snapshots? removed, but some of their contents are left: the next prune removes them`,
 }, "|")
 
 // ends are what a command may say when it was interrupted. What earlier commands had left

@@ -140,7 +140,7 @@ func (s *Site) Halted(t testing.TB) error {
 	if r.Status != 3 {
 		return fmt.Errorf("the root should be halted, but: %v", r)
 	}
-	if !strings.Contains(r.Stderr, "\nhint: the root is ") && !strings.Contains(r.Stderr, "\nhint: which names it has changed is not known") {
+	if !strings.Contains(r.Stderr, "\nhint: the root is ") && !strings.Contains(r.Stderr, "\nhint: the names that it has changed are not known") {
 		return fmt.Errorf("it does not say which tree stands: %v", r)
 	}
 	return nil

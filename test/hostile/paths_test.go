@@ -25,7 +25,7 @@ func named(path, source string) func(p *place) {
 	}
 }
 
-// pathRows are the rows about the form of output paths (decisions D3, D10). The
+// pathRows are the rows about the form of output paths. The
 // arguments of seal are paths of a shell: where one means a file of the project,
 // it is sealed under its normal name.
 func pathRows() []entry {

@@ -177,7 +177,7 @@ func unhex(s string) []byte {
 
 // smallOrder signs with the neutral element for a public key: R = [S]B + [k]A
 // holds for every message when S is 0 and R the same point. The verdict is that
-// of the law's reference (decision D19). A key file that claims this public key
+// of the law's reference. A key file that claims this public key
 // beside its seed is what seal is given.
 func smallOrder(p *place) {
 	point := append([]byte{1}, make([]byte, 31)...)

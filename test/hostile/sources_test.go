@@ -28,7 +28,7 @@ func source(with func(path string) error) func(p *place) {
 	}
 }
 
-// sourceRows are sources that are links or no files (decision D4). Each leads to
+// sourceRows are sources that are links or no files. Each leads to
 // the signed content, if to anything: the hash must not be what saves us.
 func sourceRows() (entries []entry) {
 	add := func(row int, name string, make func(p *place), want verdicts) {

@@ -27,7 +27,7 @@ func utf16Text(mark string, low, high int) func(string) string {
 	}
 }
 
-// texts are artifacts that no strict parser takes (decision D6), though others
+// texts are artifacts that no strict parser takes, though others
 // would, and find in them all that a good artifact has.
 var texts = []struct {
 	row  int
@@ -82,7 +82,7 @@ func signAsRead(r forge.Run) {
 	r.SignRoot(r.Root(), forge.Key(1))
 }
 
-// malformedIn are the verdicts on an artifact that is malformed (decision D2).
+// malformedIn are the verdicts on an artifact that is malformed.
 func malformedIn(artifact string) verdicts {
 	switch artifact {
 	case forge.OutputHashes:

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is the deepest nesting; the top value is at depth 1 (D6).
+// maxDepth is the deepest nesting; the top value is at depth 1.
 const maxDepth = 512
 
 // Parse reads one JSON text (RFC 8259, section 2):
@@ -42,7 +42,7 @@ func (r *reader) take(piece string) bool {
 }
 
 // unexpected is the error for whatever comes next. A byte order mark comes
-// here too: it is no white space (section 8.1, D6).
+// here too: it is no white space (section 8.1).
 func (r *reader) unexpected(want string) error {
 	return fmt.Errorf("%.20q comes instead of %s", r.rest, want)
 }
@@ -82,7 +82,7 @@ func (r *reader) value(depth int) (any, error) {
 var errDeep = fmt.Errorf("deeper than %d", maxDepth)
 
 // object: section 4, after its brace. Names are compared after their escapes
-// are gone, and each may occur once (D6).
+// are gone, and each may occur once.
 //
 //	object = begin-object [ member *( value-separator member ) ] end-object
 //	member = string name-separator value
@@ -191,7 +191,7 @@ func (r *reader) number() (any, error) {
 		}
 	}
 	text := begin[:len(begin)-len(r.rest)]
-	if !plain && !Finite(text) { // an integer may have any size (D7)
+	if !plain && !Finite(text) { // an integer may have any size
 		return nil, fmt.Errorf("%.40s is not finite", text)
 	}
 	return json.Number(text), nil
@@ -233,7 +233,7 @@ func (r *reader) str() (string, error) {
 }
 
 // escape: section 7, after the backslash. Half of a surrogate pair alone is no
-// character (D6).
+// character.
 func (r *reader) escape() (string, error) {
 	for letter, c := range map[string]string{
 		`"`: "\x22", `\`: "\x5C", `/`: "\x2F", `b`: "\x08", `f`: "\x0C", `n`: "\x0A", `r`: "\x0D", `t`: "\x09",

@@ -79,7 +79,7 @@ func writeString(b *strings.Builder, s string) {
 	b.WriteByte('"')
 }
 
-// Number writes a number as decision D7 says, with digits found by search.
+// Number returns a number in canonical form, with digits found by search.
 func Number(s string) string {
 	if n, ok := new(big.Int).SetString(s, 10); ok {
 		return n.String()

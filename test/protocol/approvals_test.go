@@ -45,7 +45,7 @@ func validForms(t *testing.T, _ *stage) {
 }
 
 // invalidForms: those of the protocol, and statements close to a valid one. A statement that
-// differs from a valid one in its form only approves nothing, but is not vague (D24).
+// differs from a valid one in its form only approves nothing, but is not vague.
 func invalidForms(t *testing.T, _ *stage) {
 	w := newFour(t)
 	b := w.preview(t)

@@ -280,7 +280,7 @@ func excluded(t *testing.T, path string, flags ...string) {
 	b = w.preview(t, flags...)
 	i = b.item(t, path)
 	statement := exactly
-	if i.Scope == "restricted_context" { // only a statement that names it restores it (D24)
+	if i.Scope == "restricted_context" { // only a statement that names it restores it
 		w.refused(t, b.ID, exactly, 4, "APPROVAL_UNFIT")
 		statement = "Approved: restore item " + i.ID + " only. Acknowledge " + b.conflict(t, "privacy_conflict").ID + "."
 	}

@@ -64,7 +64,7 @@ func tamperings() []tampering {
 			chain := filepath.Join(filepath.Dir(filepath.Dir(from)), "chain")
 			return errors.Join(os.RemoveAll(chain), os.Mkdir(chain, 0o700), w.own(chain), os.Rename(from, filepath.Join(chain, filepath.Base(from))))
 		}, "", false},
-		{"a retired savepoint is deleted", func(_ testing.TB, w *fixture) error { return os.RemoveAll(w.glob("savepoints/*/retired/*")[0]) }, "the log names it, and it is not there", false},
+		{"a retired savepoint is deleted", func(_ testing.TB, w *fixture) error { return os.RemoveAll(w.glob("savepoints/*/retired/*")[0]) }, "the log names it, but it does not exist", false},
 		{"a mark is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(w.glob("rolled-back/root-*")[0]) }, "the mark of it is gone", false},
 		{"the mark of a bundle is deleted", func(_ testing.TB, w *fixture) error { return os.Remove(w.glob("rolled-back/bundle-*")[0]) }, "the mark of it is gone", false},
 		{"a mark is made", func(_ testing.TB, w *fixture) error {

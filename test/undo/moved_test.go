@@ -111,10 +111,10 @@ func movedOn(t *testing.T, volume string) {
 	}
 
 	inner := filepath.Join(moved, "beside")
-	if r := p.Must(t, "snapshot", "take", inner); !strings.Contains(r.Stderr, "is inside of another one") {
+	if r := p.Must(t, "snapshot", "take", inner); !strings.Contains(r.Stderr, "is inside another one") {
 		t.Errorf("a root in a root is not named: %v", r)
 	}
-	if r := p.Must(t, "snapshot", "take", moved); !strings.Contains(r.Stderr, "is inside of this one") {
+	if r := p.Must(t, "snapshot", "take", moved); !strings.Contains(r.Stderr, "is inside this one") {
 		t.Errorf("a root around a root is not named: %v", r)
 	}
 }

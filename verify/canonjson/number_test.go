@@ -11,7 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// TestNumbers is decision D7, case by case.
+// TestNumbers checks the canonical form of numbers, case by case.
 func TestNumbers(t *testing.T) {
 	long := strings.Repeat("1234567890", 40)
 	for _, c := range []struct{ in, want string }{
@@ -77,7 +77,7 @@ func checkFloat(t *testing.T, f float64) {
 	checkNumber(t, strconv.FormatFloat(f, 'e', -1, 64))
 }
 
-// checkNumber holds one accepted number against decision D7.
+// checkNumber compares one accepted number with its canonical form.
 func checkNumber(t *testing.T, in string) {
 	t.Helper()
 	got := canonical(t, []byte(in))
@@ -99,8 +99,8 @@ func checkNumber(t *testing.T, in string) {
 	}
 }
 
-// FuzzNumber holds any number that is accepted against decision D7, and says
-// why one may be refused.
+// FuzzNumber checks the canonical form of each accepted number, and why others
+// are rejected.
 func FuzzNumber(f *testing.F) {
 	for _, s := range []string{"0", "-0.0", "1e308", "1e400", "12.50", "9007199254740993", "5e-324", "1.", "01", "-", "1e", "1E+2", "0.1e-1"} {
 		f.Add(s)

@@ -12,8 +12,8 @@ import (
 // suiteCase is one input. The first letter of its name is the class that a
 // test suite of JSON parsers would put it in: y must be accepted by every
 // parser, n by none, i is for the implementation to decide. What this parser
-// decides is the column ok; decision D6 is why two of class y and most of
-// class i are refused.
+// decides is the column ok; strict parsing is why two of class y and most of
+// class i are rejected.
 type suiteCase struct {
 	name string
 	in   string

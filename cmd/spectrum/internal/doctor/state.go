@@ -202,7 +202,7 @@ func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 	})
 	if err != nil {
 		return fine(id, path, "%v", err).but(Fail, "earlier actions are no longer proven, and nothing can be logged after it",
-			"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there; where it is in no backup, \"spectrum recover RESTORE_ROOT\" says how to go on without it"), said
+			"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there; if no backup has it, \"spectrum recover RESTORE_ROOT\" shows how to continue without it"), said
 	}
 	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
 	return c.asSigned(ledger.Unsealed(signed)), said
@@ -282,7 +282,7 @@ func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 		c := fine(id, root, "%q is halted: attempt %s could not be ended", root, attempt)
 		where := words.Shell(root)
 		if root == "" {
-			c.Found, where = fmt.Sprintf("attempt %s could not be ended; the audit log does not know its root", attempt), "RESTORE_ROOT"
+			c.Found, where = fmt.Sprintf("attempt %s could not be ended; the audit log has no entry of its root", attempt), "RESTORE_ROOT"
 		}
 		checks = append(checks, c.but(Warn, "every command on that root ends with exit status 3", fmt.Sprintf("\"spectrum recover %[1]s\" tries again; \"spectrum recover --acknowledge %[1]s\" shows what is in the way", where)))
 	}

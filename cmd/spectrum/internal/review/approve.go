@@ -15,7 +15,7 @@ import (
 // firstWord is what the operator types: the rest of the statement was composed in sight.
 const firstWord = "Approved"
 
-// maxSlips is how many lines one question takes (decision D24).
+// maxSlips is how many lines one question takes.
 const maxSlips = 3
 
 // readFirst is the message on a word that was typed before the whole question was on the screen.

@@ -161,8 +161,8 @@ type CandidateRecord struct {
 	ChainRoot   *string        `json:"chain_root"`
 	RestoreRoot *string        `json:"restore_root"`
 	Runs        []CandidateRun `json:"runs"`
-	Unsigned    []string       `json:"unsigned_artifacts"` // decision D16
-	Attested    bool           `json:"attested,omitzero"`  // outputs are checked as they are read; D27
+	Unsigned    []string       `json:"unsigned_artifacts"` // artifacts that no signature covers
+	Attested    bool           `json:"attested,omitzero"`  // outputs are checked as they are read
 }
 
 // A CandidateRun is a run of a [CandidateRecord].
