@@ -50,7 +50,7 @@ func (s *fakeShelf) ModTime() time.Time { return time.Unix(1e9, 7) }
 
 func (s *fakeShelf) Perm() fs.FileMode { return 0o777 }
 
-// put puts a volume on the shelf; remove takes it away.
+// put puts a volume on the shelf; remove removes it.
 func (s *fakeShelf) put(name string, v *fakeVolume) *fakeVolume {
 	s.mu.Lock()
 	defer s.mu.Unlock()

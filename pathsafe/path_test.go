@@ -200,7 +200,7 @@ func FuzzParse(f *testing.F) {
 			checkPath(t, p, s)
 			return
 		}
-		// What is refused must really be wrong, or the law is narrower here.
+		// What is rejected must really be wrong, or the law is narrower here.
 		clean := filepath.IsLocal(s) && path.Clean(s) == s && s != "."
 		if clean && !strings.ContainsAny(s, "\\\x00") {
 			t.Errorf("%q was refused: %v", s, err)

@@ -219,7 +219,7 @@ func TestOvertaken(t *testing.T) {
 	_, err = l.recover(t.Context(), Automatic)
 	must(t, err)
 	must(t, l.Overtaken())
-	plant(t, sc.root, stagePrefix+"11111111-2222-4333-8444-555555555555") // is no attempt
+	plant(t, sc.root, stagePrefix+"11111111-2222-4333-8444-555555555555") // is not an attempt
 	must(t, l.Overtaken())
 	other := singleScene(t, sc.root)
 	w := killer(60)

@@ -9,7 +9,7 @@ import (
 )
 
 // TestExpect verifies a valid bundle that is not the one that was sealed in its run directory: no
-// law accepts it, and that is no verdict on the bundle.
+// law accepts it, and that is not a verdict on the bundle.
 func TestExpect(t *testing.T) {
 	r := newRun(t)
 	b, err := strict(t, r)

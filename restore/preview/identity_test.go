@@ -290,7 +290,7 @@ func canonical(t *testing.T, v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// TestCancelledPreview: an interrupted look is no preview.
+// TestCancelledPreview: an interrupted look is not a preview.
 func TestCancelledPreview(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -113,7 +113,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestFinding: the table is asked first, and what the operator says is told
+// TestFinding: the table is asked first, and what the operator says is reported
 // from it.
 func TestFinding(t *testing.T) {
 	r := load(t, map[string]string{"a": "*.md\nb*.md\n*.pem\n**/a.key\n!*.p12\n*.P12"})

@@ -182,7 +182,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRejected: what makes no sense is not kept, and is no judgement.
+// TestRejected: what makes no sense is not kept, and is not a judgement.
 func TestRejected(t *testing.T) {
 	path := private(t)
 	s, good := open(t, path, nil), findings("artifact_status x")

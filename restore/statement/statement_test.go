@@ -476,7 +476,7 @@ func TestExampleIsNoAdvice(t *testing.T) {
 }
 
 // TestDiffersInForm: a text that differs from a statement in case, white space, the full stop and quotes
-// around it only is known as that, and is no statement; any other text is not.
+// around it only is known as that, and is not a statement; any other text is not.
 func TestDiffersInForm(t *testing.T) {
 	bare := strings.TrimSuffix(statement.Exactly, ".")
 	for text, want := range map[string]bool{

@@ -73,7 +73,7 @@ func steps(dir string) {
 }
 
 func play(name string, p Plan) Plan {
-	// With -race a program sleeps a second before it exits, unless told not to.
+	// With -race a program sleeps a second before it exits, unless GORACE has atexit_sleep_ms=0.
 	p.Env = append(p.Env, "SYSFAULT_PROGRAM="+name, "GORACE=atexit_sleep_ms=0")
 	return p
 }

@@ -42,7 +42,7 @@ func ends(t *testing.T, sum tally, readers int, allowed ...syscall.Errno) {
 }
 
 // TestKillWhileReading kills the server under its readers. They get an error,
-// the mount stays dead for all to see, until it is taken away by umount.
+// the mount stays dead for all to see, until it is removed by umount.
 func TestKillWhileReading(t *testing.T) {
 	files := large()
 	p := harness.New(t, files.files())
@@ -136,7 +136,7 @@ func waiting(t *testing.T, control string) int {
 }
 
 // TestStopped stops a server that is idle: who reads then waits, and can be
-// killed; the view can be taken away, and a server that goes on can serve. One
+// killed; the view can be removed, and a server that goes on can serve. One
 // file is closed before that: the kernel waits for the answer to its first
 // FLUSH of a mount even when the one who closes is killed.
 func TestStopped(t *testing.T) {

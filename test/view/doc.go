@@ -30,7 +30,7 @@
 //	a mount in what is served           TestMountpointRejected; the script mount.txtar
 //
 // There is no unmount by itself: a dead view stays where it is, to be seen, until
-// umount or root takes it away, and no second process watches over the first.
+// umount or root removes it, and no second process watches over the first.
 //
 // What else the view must stand:
 //
@@ -40,7 +40,7 @@
 //	go-fuse's own functions             TestPosix
 //	git, sqlite3, copying, building     TestGit, TestSQLite, TestCopies, TestGoBuild
 //
-// What was found to be the kernel's and is no promise: the first file of a mount
+// What was found to be the kernel's and is not a promise: the first file of a mount
 // that is ever closed is waited for in the kernel until the server answers, also
 // by a process that was killed; a request that a stopped server has taken already
 // holds its reader until the server goes on or dies; and a page that does not

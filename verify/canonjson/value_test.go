@@ -183,7 +183,7 @@ func mustObject(t *testing.T, in string) canonjson.Object {
 	t.Helper()
 	object, ok := mustParse(t, []byte(in)).Object()
 	if !ok {
-		t.Fatalf("%s is no object", in)
+		t.Fatalf("%s is not an object", in)
 	}
 	return object
 }
