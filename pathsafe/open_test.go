@@ -74,7 +74,7 @@ func checkTooLong(t *testing.T, d *Dir, p Path) {
 	}
 }
 
-func TestTwins(t *testing.T) {
+func TestSimilarNamesAreDistinct(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := t.TempDir()
 		plant(t, root, "A", "a", "caf\u00e9", "cafe\u0301")

@@ -110,8 +110,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestFound: what stands on the disk may hold a backslash; all else is as in an output path.
-func TestFound(t *testing.T) {
+// TestNamesFoundOnDisk: what stands on the disk may hold a backslash; all else is as in an output path.
+func TestNamesFoundOnDisk(t *testing.T) {
 	for _, c := range pathCases {
 		p, err := Found(c.path)
 		if !strings.Contains(c.path, "\\") {

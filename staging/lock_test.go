@@ -209,9 +209,9 @@ func TestLockReplaced(t *testing.T) {
 	}
 }
 
-// TestOvertaken: an attempt that has begun after the root was looked at is not run over, nor
+// TestLaterAttemptIsKept: an attempt that has begun after the root was looked at is not run over, nor
 // taken for one of this session.
-func TestOvertaken(t *testing.T) {
+func TestLaterAttemptIsKept(t *testing.T) {
 	sc := singleScene(t, t.TempDir())
 	l, err := enter(t.Context(), sc.dir, testKey, &sysHook{})
 	must(t, err)

@@ -76,9 +76,9 @@ func TestDisplaced(t *testing.T) {
 	}
 }
 
-// TestAbort: an error of the caller is that of the step that it comes after, and undoes
+// TestCallerErrorUndoes: an error of the caller is that of the step that it comes after, and undoes
 // everything. Without an error the journal stays. After Commit nothing is undone.
-func TestAbort(t *testing.T) {
+func TestCallerErrorUndoes(t *testing.T) {
 	mine := errors.New("mine")
 	fair := func() *fair {
 		f := mixedFair(t, filepath.Join(t.TempDir(), "x"))

@@ -224,8 +224,8 @@ func TestPreviewsElsewhere(t *testing.T) {
 	}
 }
 
-// TestUse: once, for this handle and any other.
-func TestUse(t *testing.T) {
+// TestPreviewIsUsedOnlyOnce: once, for this handle and any other.
+func TestPreviewIsUsedOnlyOnce(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	if used, err := d.Used(id); used || err != nil {
 		t.Errorf("before anything was kept: used %v, %v", used, err)
@@ -332,8 +332,8 @@ func TestFullDisk(t *testing.T) {
 	must(t, d.SavePreview(id, []byte("x")))
 }
 
-// TestClosed: a closed directory keeps nothing.
-func TestClosed(t *testing.T) {
+// TestClosedDirectoryKeepsNothing: a closed directory keeps nothing.
+func TestClosedDirectoryKeepsNothing(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	must(t, d.Close())
 	if raw, err := d.LoadPreview(id); err == nil || raw != nil {

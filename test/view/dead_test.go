@@ -106,9 +106,9 @@ func control(t *testing.T, v *harness.View) string {
 	return filepath.Join(all, fmt.Sprint(st.Dev_minor))
 }
 
-// TestAbort cuts the connection under the readers: they get an error, the
+// TestCutConnectionEndsServer cuts the connection under the readers: they get an error, the
 // server ends by itself, and takes the mount away.
-func TestAbort(t *testing.T) {
+func TestCutConnectionEndsServer(t *testing.T) {
 	files := large()
 	v := harness.New(t, files.files()).Mount(t, harness.Mounting{})
 	abort := filepath.Join(control(t, v), "abort")

@@ -16,7 +16,7 @@
 //	a link to a mount point             TestMountpointThroughLink, fusemount.TestMountThroughSymlink
 //	signals with a file open            TestUnmountUnderLoad, TestManySignals, spectrum.TestBusyReader,
 //	                                    fusemount.TestMountBusyViewIsDetached, fusemount.TestMountGrace
-//	abort of the connection             TestAbort, fusemount.TestMountAborted
+//	abort of the connection             TestCutConnectionEndsServer, fusemount.TestMountAborted
 //	a stopped server, a killed reader   TestStopped, TestStoppedUnderLoad, fusemount.TestMountStopped
 //	a source truncated; past the end    TestSources, TestThousandReadersRace, TestPosix,
 //	                                    fusemount.TestMountPastTheEnd

@@ -240,8 +240,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestSmall: on a screen that is too small nothing can be decided, and q leaves.
-func TestSmall(t *testing.T) {
+// TestSmallScreenDecidesNothing: on a screen that is too small nothing can be decided, and q leaves.
+func TestSmallScreenDecidesNothing(t *testing.T) {
 	s := sit(t, overview(some()...), 39, 12).press("c", "E", "A", "space")
 	if len(s.verdicts) > 0 || s.cover != nothing {
 		t.Errorf("%+v", s.verdicts)
