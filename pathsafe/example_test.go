@@ -48,7 +48,7 @@ func Example() {
 	// Output:
 	// out/report.txt: 9 bytes: all well
 	// out/secret.txt leads out
-	// out/../report.txt is not an output path
+	// out/../report.txt is no output path
 }
 
 func ExampleDir_Survey() {
