@@ -22,7 +22,7 @@ type row struct {
 }
 
 // timed returns the row of a measurement whose target is a ratio of at least want, or when
-// strict of more than want; 0 is no target.
+// strict of more than want; 0 is not a target.
 func timed(name string, p pair, want float64, strict bool) row {
 	ratio := float64(best(p.theirs)) / float64(best(p.ours))
 	r := row{
@@ -85,7 +85,7 @@ func resident(name string, peakKiB, limit int64) row {
 	}
 }
 
-// perFile is resident with n files, of which each may take less than limit bytes; 0 is no
+// perFile is resident with n files, of which each may take less than limit bytes; 0 is not a
 // target.
 func perFile(name string, usedKiB int64, n int, limit int64) row {
 	r := resident(name, usedKiB, int64(n)*limit)

@@ -84,7 +84,7 @@ func (b *bench) atRandom(ctx context.Context, s set) ([]row, error) {
 	return []row{timed(name, p, 0.4, false)}, nil
 }
 
-// readPages reads the given pages one by one. The kernel is told not to read ahead: that
+// readPages reads the given pages one by one. The kernel is asked not to read ahead: that
 // would measure its guess.
 func readPages(path string, pages []int) error {
 	f, err := os.Open(path)

@@ -12,7 +12,7 @@ type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }
 
-// A tree is refused when two of its files cannot both be there.
+// A tree is rejected when two of its files cannot both be there.
 func ExampleNewTree() {
 	_, err := fusefs.NewTree(func(yield func(fusefs.File) bool) {
 		empty := fusefs.SourceFunc(func() (fusefs.Content, error) { return memory{bytes.NewReader(nil)}, nil })

@@ -50,7 +50,7 @@ func (s *fakeVolumeSet) ModTime() time.Time { return time.Unix(1e9, 7) }
 
 func (s *fakeVolumeSet) Perm() fs.FileMode { return 0o777 }
 
-// put puts a volume on the volume set; remove takes it away.
+// put puts a volume into the volume set; remove removes it.
 func (s *fakeVolumeSet) put(name string, v *fakeVolume) *fakeVolume {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// eventually waits for something that another goroutine does. The patience is no part of
+// eventually waits for something that another goroutine does. The patience is not part of
 // any expectation.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

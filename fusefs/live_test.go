@@ -288,8 +288,8 @@ func TestFreshIsMadeOneAtATime(t *testing.T) {
 	}
 }
 
-// TestMade: what cannot be made is an I/O error, and a finding only where a source is named.
-func TestMade(t *testing.T) {
+// TestFailedContentIsIOError: what cannot be made is an I/O error, and a finding only where a source is named.
+func TestFailedContentIsIOError(t *testing.T) {
 	var content []byte
 	var fail error
 	x := withVolumeSet(t, nil, []File{textFile("plain", "plain")}, []File{{Path: "made", Mode: 0o400, Source: Made(func(<-chan struct{}) ([]byte, error) { return content, fail })}})

@@ -105,7 +105,7 @@ func (s *fileSystem) OnUnmount() {
 	s.handles.close()
 }
 
-// notify makes the kernel drop its cache of a node's content. An unknown node is no error.
+// notify makes the kernel drop its cache of a node's content. An unknown node is not an error.
 func (s *fileSystem) notify(number uint64) { _ = s.server.InodeNotify(number, 0, 0) }
 
 // notifyAttr makes the kernel drop what it knows of a node's attributes, and the answers of earlier

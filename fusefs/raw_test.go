@@ -246,7 +246,7 @@ func TestBadContents(t *testing.T) {
 }
 
 // TestScarcityIsNoTampering: that there was no descriptor or memory says nothing
-// of the source; it is told once, and the view is not tampered with.
+// of the source; it is reported once, and the view is not tampered with.
 func TestScarcityIsNoTampering(t *testing.T) {
 	for _, scarce := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		x := newFixture(t, File{Path: "f", Size: 3, Source: SourceFunc(func() (Content, error) {
@@ -263,7 +263,7 @@ func TestScarcityIsNoTampering(t *testing.T) {
 	}
 }
 
-// TestScarcityUsesUpNoFindings: however often it happens, tampering is still told.
+// TestScarcityUsesUpNoFindings: however often it happens, tampering is still reported.
 func TestScarcityUsesUpNoFindings(t *testing.T) {
 	told := 0
 	f := newFindings(slog.New(slog.DiscardHandler), func(string, error) { told++ })
@@ -353,7 +353,7 @@ func TestPermitsBoundReads(t *testing.T) {
 		t.Errorf("%d reads at once, %d permits, %d handles", most.Load(), cap(x.permits), x.handles.max)
 	}
 	if x.log.Len() > 0 {
-		t.Errorf("an interrupted read is no finding: %s", &x.log)
+		t.Errorf("an interrupted read is not a finding: %s", &x.log)
 	}
 }
 

@@ -217,8 +217,8 @@ func TestSettleIsShared(t *testing.T) {
 	}
 }
 
-// TestSettleEnds: a check ends when its only reader was interrupted, and with the view; that is no
-// finding, and the next reader begins anew.
+// TestSettleEnds: a check ends when its only reader was interrupted, and with the view; that is not
+// a finding, and the next reader begins anew.
 func TestSettleEnds(t *testing.T) {
 	slow := unsizedOf("0123456789", 10)
 	ended := make(chan struct{}, 1)

@@ -273,7 +273,7 @@ func TestVolumeSetEnds(t *testing.T) {
 		})
 	}
 	x.end()
-	x.end() // twice is no harm
+	x.end() // twice does no harm
 	group.Wait()
 }
 

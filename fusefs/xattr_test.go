@@ -82,7 +82,7 @@ func checkSizes(t *testing.T, what, want string, get func(dest []byte) (uint32, 
 	}
 }
 
-// TestXAttrsOfOthers: what is no file of a tree has none.
+// TestXAttrsOfOthers: what is not a file of a tree has none.
 func TestXAttrsOfOthers(t *testing.T) {
 	x := xattrFixture(t)
 	nodes := []uint64{1, latestNumber}

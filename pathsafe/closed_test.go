@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestClosed: a handle that was closed does nothing any more. It never falls
+// TestClosedHandleDoesNothing: a handle that was closed does nothing any more. It never falls
 // back to a path, and nothing comes beside the error.
-func TestClosed(t *testing.T) {
+func TestClosedHandleDoesNothing(t *testing.T) {
 	dir := t.TempDir()
 	root, err := OpenRoot(dir)
 	must(t, err)

@@ -15,7 +15,7 @@ var (
 	ErrNullByte = errors.New("null byte in path")
 )
 
-// Reasons for which an access is refused.
+// Reasons for which an access is rejected.
 var (
 	// ErrEscape: a symbolic link in the path leaves the root at some step, even to come back,
 	// or the links form a loop.

@@ -32,7 +32,7 @@ func Example() {
 	for _, s := range []string{"out/report.txt", "out/secret.txt", "out/../report.txt"} {
 		p, err := pathsafe.Parse(s)
 		if errors.Is(err, pathsafe.ErrTraversal) {
-			fmt.Println(s, "is no output path")
+			fmt.Println(s, "is not an output path")
 			continue
 		}
 		f, st, err := root.OpenRegular(p, pathsafe.LinksBeneath)
@@ -48,7 +48,7 @@ func Example() {
 	// Output:
 	// out/report.txt: 9 bytes: all well
 	// out/secret.txt leads out
-	// out/../report.txt is no output path
+	// out/../report.txt is not an output path
 }
 
 func ExampleDir_Survey() {

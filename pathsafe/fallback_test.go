@@ -58,7 +58,7 @@ func checkFallback(t *testing.T, errno syscall.Errno) {
 	}
 }
 
-// forbidOpenat2 makes openat2 fail in every thread of this process, for good.
+// forbidOpenat2 makes openat2 fail in every thread of this process, permanently.
 func forbidOpenat2(t *testing.T, errno syscall.Errno) {
 	t.Helper()
 	runtime.LockOSThread()

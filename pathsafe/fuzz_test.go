@@ -132,7 +132,7 @@ func (m *model) resolve(path string, links Links) (at, why string) {
 	todo := strings.Split(path, "/")
 	for _, name := range todo {
 		if len(name) > 255 {
-			return "", "too long" // is told before anything is looked at
+			return "", "too long" // is reported before anything is looked at
 		}
 	}
 	for followed := 0; len(todo) > 0; {

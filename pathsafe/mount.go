@@ -14,7 +14,7 @@ import (
 type MountError struct {
 	Mountpoint string // absolute, as in the mount table
 	Type       string // of its file system
-	UserID     int    // the user who serves it (FUSE); -1 where that is no user
+	UserID     int    // the user who serves it (FUSE); -1 where is not a user
 }
 
 func (e *MountError) Error() string {

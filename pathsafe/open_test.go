@@ -74,7 +74,7 @@ func checkTooLong(t *testing.T, d *Dir, p Path) {
 	}
 }
 
-func TestTwins(t *testing.T) {
+func TestSimilarNamesAreDistinct(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := t.TempDir()
 		plant(t, root, "A", "a", "caf\u00e9", "cafe\u0301")
@@ -429,7 +429,7 @@ func TestHeldFileSurvivesReplacement(t *testing.T) {
 	})
 }
 
-// What may not be read is refused for that reason, not as missing.
+// What may not be read is rejected for that reason, not as missing.
 func TestUnreadable(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := t.TempDir()

@@ -110,8 +110,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestFound: what stands on the disk may hold a backslash; all else is as in an output path.
-func TestFound(t *testing.T) {
+// TestNamesFoundOnDisk: what stands on the disk may hold a backslash; all else is as in an output path.
+func TestNamesFoundOnDisk(t *testing.T) {
 	for _, c := range pathCases {
 		p, err := Found(c.path)
 		if !strings.Contains(c.path, "\\") {
@@ -200,7 +200,7 @@ func FuzzParse(f *testing.F) {
 			checkPath(t, p, s)
 			return
 		}
-		// What is refused must really be wrong, or the law is narrower here.
+		// What is rejected must really be wrong, or the law is narrower here.
 		clean := filepath.IsLocal(s) && path.Clean(s) == s && s != "."
 		if clean && !strings.ContainsAny(s, "\\\x00") {
 			t.Errorf("%q was refused: %v", s, err)

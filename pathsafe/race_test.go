@@ -26,7 +26,7 @@ const (
 // outcome counts what the attempts of one pattern came to.
 type outcome struct{ through, refused, escaped int }
 
-// attack runs try until enough attempts got through and enough were refused,
+// attack runs try until enough attempts got through and enough were rejected,
 // at least attempts times.
 func attack(t *testing.T, root string, try func() (outside bool, err error)) outcome {
 	t.Helper()

@@ -150,7 +150,7 @@ func (w Way) CheckLinks() error {
 }
 
 // OpenOwn is [OpenRoot] for a directory in which something is to be made: links of another
-// user are not followed ([*LinkError]), nor is what comes into the way meanwhile.
+// user are not followed ([*LinkError]), nor is one that is put there meanwhile.
 func OpenOwn(path string) (*Dir, error) {
 	way, err := WayFrom(path)
 	if err == nil {

@@ -303,8 +303,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestMapped: the table of a user namespace, and that of the first one.
-func TestMapped(t *testing.T) {
+// TestUserNamespaceTable: the table of a user namespace, and that of the first one.
+func TestUserNamespaceTable(t *testing.T) {
 	for table, want := range map[string]bool{
 		"         0          0 4294967295\n": true,
 		"0 1000 1\n":                         false,

@@ -141,7 +141,7 @@ func TestArtifactsOfAnyBundle(t *testing.T) {
 	})
 }
 
-// TestArtifactsOfNothing: a bundle without outputs is restored too, or refused;
+// TestArtifactsOfNothing: a bundle without outputs is restored too, or rejected;
 // its manifest is not something else.
 func TestArtifactsOfNothing(t *testing.T) {
 	s := newScene(t, false, map[string]string{})

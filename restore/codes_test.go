@@ -54,7 +54,7 @@ func phaseByLaw(t testing.TB, code restore.Code) restore.Phase {
 			return l.phase
 		}
 	}
-	t.Fatalf("%q is no code of the law", code)
+	t.Fatalf("%q is not a code of the law", code)
 	return ""
 }
 
@@ -189,7 +189,7 @@ func TestCancelledBeforePlan(t *testing.T) {
 
 func zeros(n int) string { return strings.Repeat("0", n) }
 
-// TestNoDescriptors: what this machine lacks is no verdict on the candidate,
+// TestNoDescriptors: what this machine lacks is not a verdict on the candidate,
 // nor on the restore root.
 func TestNoDescriptors(t *testing.T) {
 	for _, afterHashing := range []bool{false, true} {

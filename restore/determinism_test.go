@@ -77,8 +77,8 @@ func answer(t testing.TB, c restore.Candidate, root string) string {
 	return planned(r)
 }
 
-// everyRefusal, when it is set, hears of each refusal that the tests ask for,
-// while what is refused still is as it was.
+// everyRefusal, when it is set, receives each refusal that the tests ask for,
+// while what is rejected still is as it was.
 var everyRefusal func(s *scene, first error)
 
 // refusalTests are the tests of the tables of hostile candidates and of orders.

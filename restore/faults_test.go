@@ -60,7 +60,7 @@ func gone(artifact string) func(*scene) {
 	return func(s *scene) { s.last().Remove(artifact) }
 }
 
-// instead puts something that is no regular file in the place of an artifact.
+// instead puts something that is not a regular file in the place of an artifact.
 func instead(artifact string, with func(name string) error) func(*scene) {
 	return func(s *scene) {
 		s.last().Remove(artifact)

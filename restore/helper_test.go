@@ -64,7 +64,7 @@ var modes = []struct {
 }
 
 // only is a scene of one run with this output, whose source does not exist: a
-// path that is no path has none.
+// path that is not a path has none.
 func only(t testing.TB, chain bool, path string) *scene {
 	s := newScene(t, chain, map[string]string{"plain": "x"})
 	s.last().EditHashes(func(h map[string]any) {

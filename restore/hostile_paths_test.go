@@ -19,7 +19,7 @@ import (
 // The numbers in the names of these tests are those of the hostile list
 // (RELIABILITY 2.7). Every bundle is signed as it is.
 
-// TestHostilePathForms: what is no path is refused by a restore, and by a view,
+// TestHostilePathForms: what is not a path is rejected by a restore, and by a view,
 // without its source being looked at.
 func TestHostilePathForms(t *testing.T) {
 	harness.TempInMemory(t)

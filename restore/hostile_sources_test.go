@@ -95,7 +95,7 @@ func wantOutputVerdict(t *testing.T, err error) {
 	}
 }
 
-// 77: what the operator may not read is no output.
+// 77: what the operator may not read is not an output.
 func TestHostileUnreadable(t *testing.T) {
 	for no, path := range map[string]string{"77 file": "gen/c.txt", "77b parent": "gen"} {
 		t.Run(no, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Restore is a plan held against a restore root: everything up to and
+// Restore is a plan compared with a restore root: everything up to and
 // including the phase PLAN has passed, and nothing has been written.
 type Restore struct {
 	plan      *Plan

@@ -95,7 +95,7 @@ func TestSignedReachesThePlan(t *testing.T) {
 	}
 }
 
-// TestVerdictsOfUnsigned: what is refused is refused with the same words,
+// TestVerdictsOfUnsigned: what is rejected is rejected with the same words,
 // whatever the unsigned parts say.
 func TestVerdictsOfUnsigned(t *testing.T) {
 	s := newScene(t, false, oneRun)

@@ -102,7 +102,7 @@ func TestForeignTargetBeforeAnyMove(t *testing.T) {
 	stillThere(t, foreign, want)
 }
 
-// A foreign directory in the place of a new subtree is no target: it stays,
+// A foreign directory in the place of a new subtree is not a target: it stays,
 // and no target exists, so the state before is reached.
 func TestForeignDirectoryInTheWay(t *testing.T) {
 	sc := singleCommit(t, t.TempDir())

@@ -121,7 +121,7 @@ func (a *attempt) removeStaging() error {
 
 // removeRecords removes the journal, the record of the outcome last. Whatever a crash brings
 // back, no record is left without the one that it depends on: without COMMITTED the others
-// would mean an undo, and without INTENT the entries beside them could not be told from
+// would mean an undo, and without INTENT the entries beside them could not be distinguished from
 // foreign ones.
 func (a *attempt) removeRecords(names []string) error {
 	last := intentName

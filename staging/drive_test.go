@@ -9,7 +9,7 @@ import (
 )
 
 // What these tests use drives a transaction as a caller of this package does: it keeps a log,
-// which hears of an attempt before anything of it is written, and of its end while the
+// which receives an attempt before anything of it is written, and of its end while the
 // journal still stands.
 
 // session is a root that is locked, and the log of what is done there.
@@ -69,7 +69,7 @@ func (s *spec) change() Change {
 	return c
 }
 
-// reset is a change that is no commit, what makes its trees, and what its caller does before
+// reset is a change that is not a commit, what makes its trees, and what its caller does before
 // Commit.
 type reset struct {
 	Change

@@ -59,7 +59,7 @@ func settle(t *testing.T, root string) (recorded []string) {
 
 // TestForeignStaging: what a stranger puts into a root under the names of staging directories is
 // nothing to an ordinary user, whatever its mode and whatever is in it. To root it is what its
-// records make of it. What the user has made, or root, halts as ever; Leftovers lists the same.
+// records make of it. What the user has made, or root, halts as before; Leftovers lists the same.
 func TestForeignStaging(t *testing.T) {
 	if dir := os.Getenv(asMember); dir != "" {
 		plant(t, dir, stagePrefix+oursID+"/", stagePrefix+damagedID+"/"+intentName)

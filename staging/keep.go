@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Other processes work at the names of a change that is no commit. An entry that comes out of a
+// Other processes work at the names of a change that is not a commit. An entry that comes out of a
 // swap is moved to old, whatever it is: under the number of its swap or, if that name is
 // taken, the number with a suffix. When all is done, or undone, every entry that is not
 // exactly the planned old one is moved to its path in the directory kept of staging, which

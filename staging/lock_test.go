@@ -209,9 +209,9 @@ func TestLockReplaced(t *testing.T) {
 	}
 }
 
-// TestOvertaken: an attempt that has begun after the root was looked at is not run over, nor
+// TestLaterAttemptIsKept: an attempt that has begun after the root was looked at is not run over, nor
 // taken for one of this session.
-func TestOvertaken(t *testing.T) {
+func TestLaterAttemptIsKept(t *testing.T) {
 	sc := singleCommit(t, t.TempDir())
 	l, err := enter(t.Context(), sc.dir, testKey, &sysHook{})
 	must(t, err)
@@ -219,7 +219,7 @@ func TestOvertaken(t *testing.T) {
 	_, err = l.recover(t.Context(), Automatic)
 	must(t, err)
 	must(t, l.Overtaken())
-	plant(t, sc.root, stagePrefix+"11111111-2222-4333-8444-555555555555") // is no attempt
+	plant(t, sc.root, stagePrefix+"11111111-2222-4333-8444-555555555555") // is not an attempt
 	must(t, l.Overtaken())
 	other := singleCommit(t, sc.root)
 	w := killer(60)

@@ -61,7 +61,7 @@ func (u *undo) reinstate(s *swapping) error {
 }
 
 // missingUnlessEdited handles a swap whose new file is at its name and whose displaced entry is
-// not in staging. That is no loss if an earlier undo has kept the displaced entry and left the
+// not in staging. That is not a loss if an earlier undo has kept the displaced entry and left the
 // file there.
 func (u *undo) missingUnlessEdited(s *swapping, in dir) error {
 	edited, err := u.isEdited(s, in, s.path.Base())

@@ -172,9 +172,9 @@ func failsAnywhere(t *testing.T, mode Mode, make func(*testing.T) *commitFixture
 	}
 }
 
-// TestBusy: the error names who holds the lock, and a session knows its own
+// TestErrorNamesLockHolder: the error names who holds the lock, and a session knows its own
 // directory.
-func TestBusy(t *testing.T) {
+func TestErrorNamesLockHolder(t *testing.T) {
 	one, other := openRoot(t, t.TempDir()), openRoot(t, t.TempDir())
 	l, err := Lock(t.Context(), one, testKey, 0)
 	must(t, err)

@@ -169,7 +169,7 @@ func (f *resetFixture) stays(path string, mode uint32) {
 	f.e.dirs = append(f.e.dirs, d)
 }
 
-// stage makes what comes: of every third swap a file, a directory or a link.
+// stage makes the new entries: of every third swap a file, a directory or a link.
 func (f *resetFixture) stage(dir *pathsafe.Dir) error {
 	at := fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
 	for i, s := range f.e.Swaps {

@@ -84,7 +84,7 @@ func (u *undo) displaced(s *swapping) (slot dir, was pathsafe.Stat, err error) {
 	return slot, was, nil
 }
 
-// withoutParent handles a swap whose parent directory is missing or was replaced. That is no
+// withoutParent handles a swap whose parent directory is missing or was replaced. That is not an
 // error if no old entry must come back and no new one has stayed there; an entry that another
 // process removed with its directory is not missed, unless it is a tree.
 func (u *undo) withoutParent(s *swapping, slot dir, err error) error {
@@ -186,7 +186,7 @@ func (u *undo) retrieve(s *swapping, in dir) error {
 	return err
 }
 
-// exchangeForOld replaces a tree by the displaced entry. What comes out and is not the tree is kept.
+// exchangeForOld replaces a tree by the displaced entry. What is there instead of the tree is kept.
 func (u *undo) exchangeForOld(s *swapping, in, slot dir) error {
 	base := s.path.Base()
 	err := slot.exchange(s.name, in, base)

@@ -131,7 +131,7 @@ func TestBigFile(t *testing.T) {
 	must(t, sc.run(func(op, path string, f func() error) error {
 		if op == "start write-back" {
 			begun++
-			return errors.Join(f(), unix.EIO) // the disk is told, and its answer does not count
+			return errors.Join(f(), unix.EIO) // the call is made, and its result is ignored
 		}
 		return f()
 	}))

@@ -56,19 +56,9 @@ func TestCloseByRecovery(t *testing.T) {
 	}
 }
 
-// wantDisplaced requires the old entry of each swap in a directory, by the number of the swap.
-func (f *resetFixture) wantDisplaced(dir string) {
-	f.t.Helper()
-	for i, s := range f.e.Swaps {
-		if _, err := os.Lstat(filepath.Join(dir, strconv.Itoa(i))); (s.Old != nil) != (err == nil) {
-			f.t.Errorf("%q, number %d: %v", s.Path, i, err)
-		}
-	}
-}
-
-// TestAbort: an error of the caller is that of the step that it comes after, and undoes
+// TestCallerErrorUndoes: an error of the caller is that of the step that it comes after, and undoes
 // everything. Without an error the journal stays. After Commit nothing is undone.
-func TestAbort(t *testing.T) {
+func TestCallerErrorUndoes(t *testing.T) {
 	mine := errors.New("mine")
 	resetFixture := func() *resetFixture {
 		f := mixedReset(t, filepath.Join(t.TempDir(), "x"))

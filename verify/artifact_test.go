@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestArtifactKinds: what is no regular file is there, and malformed; it is
+// TestArtifactKinds: what is not a regular file is there, and malformed; it is
 // never opened, so nothing blocks.
 func TestArtifactKinds(t *testing.T) {
 	kinds := special()

@@ -21,7 +21,7 @@ type signedBlocks struct {
 
 // Blocks returns the signed block table of the bundle, with which every output was compared; nil
 // without one. The error is the reason why it cannot be used; a file [bundle.BlocksFile] that
-// TASK_SPEC.json does not name is such a reason too. It is no verdict of a law: the restore
+// TASK_SPEC.json does not name is such a reason too. It is not a verdict of a law: the restore
 // decides what it means.
 func (b *Bundle) Blocks() (*blocktable.Table, error) { return b.blocks.usable() }
 

@@ -109,7 +109,7 @@ func TestBlocks(t *testing.T) {
 }
 
 // TestBlocksFaults: whatever is wrong with a table changes no verdict, and is the reason why it
-// cannot be used. What only reading finds is no fault of an attested bundle.
+// cannot be used. What only reading finds is not a fault of an attested bundle.
 func TestBlocksFaults(t *testing.T) {
 	edit := func(change func(claim map[string]any)) func(*bundletest.Run) {
 		return func(r *bundletest.Run) {

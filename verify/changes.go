@@ -12,7 +12,7 @@ import (
 
 // Changes returns the change set of the bundle; nil without one. The error is the reason why
 // the change set cannot be used; a file [bundle.ChangesFile] that TASK_SPEC.json does not name
-// is such a reason too. It is no verdict of a law: the restore decides what it means.
+// is such a reason too. It is not a verdict of a law: the restore decides what it means.
 func (b *Bundle) Changes() (*bundle.Changes, error) { return b.changes, b.changesFault }
 
 // readChanges reads the change set of a bundle that was verified. An error of this machine is

@@ -53,8 +53,8 @@ func sameAs(t testing.TB, first string, rounds int, ask func() string) {
 	}
 }
 
-// answerOf is all that a verdict says: every field of it, and its JSON. What is
-// no verdict is its text.
+// answerOf is all that a verdict says: every field of it, and its JSON. Another error
+// is its text.
 func answerOf(err error) string {
 	var reject *verify.Reject
 	if !errors.As(err, &reject) {
@@ -76,7 +76,7 @@ func accepted(b *verify.Bundle) string {
 	return said
 }
 
-// gatedAs is all that a restore hears of a bundle.
+// gatedAs is all that a restore learns of a bundle.
 func gatedAs(g *verify.Gated, err error) string {
 	if err != nil {
 		return answerOf(err)
@@ -108,7 +108,7 @@ func chainAnswer(t testing.TB, runs []*verify.Run) string {
 	return said
 }
 
-// everyVerdict, when it is set, hears of each verdict that the tests of the
+// everyVerdict, when it is set, receives each verdict that the tests of the
 // tables ask for, and may ask again.
 var everyVerdict func(t testing.TB, ask func() error, first error)
 
@@ -254,7 +254,7 @@ func TestDeterminismOfOutputs(t *testing.T) {
 		}
 	}
 	if _, err := strict(t, r); err != nil {
-		t.Errorf("all was mended: %v", err)
+		t.Errorf("everything was repaired: %v", err)
 	}
 }
 

@@ -31,7 +31,7 @@ func deepRun(t *testing.T, outputs, depth int, with ...map[string]any) *bundlete
 }
 
 // TestTooManyDirectories: a run whose outputs are in more directories than real trees have is not
-// attested, and that is no verdict; directories that outputs share count once.
+// attested, and that is not a verdict; directories that outputs share count once.
 func TestTooManyDirectories(t *testing.T) {
 	attempt := func(r *bundletest.Run) error {
 		_, err := verify.Attest(t.Context(), openRuns(t, r)[0], verify.Watch{Reread: true})

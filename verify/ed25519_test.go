@@ -235,7 +235,7 @@ func TestCurve(t *testing.T) {
 }
 
 // TestSmallOrderTable: the fourteen encodings, found by arithmetic, and nothing
-// else are refused as keys.
+// else are rejected as keys.
 func TestSmallOrderTable(t *testing.T) {
 	found := 0
 	for _, c := range candidates(t, 3) {

@@ -8,9 +8,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// TestExpect verifies a valid bundle that is not the one that was sealed in its run directory: no
-// law accepts it, and that is no verdict on the bundle.
-func TestExpect(t *testing.T) {
+// TestOtherBundleThanSealed verifies a valid bundle that is not the one that was sealed in its run directory: no
+// law accepts it, and that is not a verdict on the bundle.
+func TestOtherBundleThanSealed(t *testing.T) {
 	r := newRun(t)
 	b, err := strict(t, r)
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// TestListed: what is to be hashed is told before it is, and what is missing or has no
+// TestListed: what is to be hashed is reported before it is, and what is missing or has no
 // plain path counts as nothing. It has no say in the verdict.
 func TestListed(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -94,7 +94,7 @@ func TestListingRejects(t *testing.T) {
 	}
 }
 
-// TestListingForms: what has not the form of the law is refused, as when it is
+// TestListingForms: what has not the form of the law is rejected, as when it is
 // read.
 func TestListingForms(t *testing.T) {
 	for path, code := range map[string]verify.Code{

@@ -18,7 +18,7 @@ import (
 )
 
 // TestNoDescriptors verifies a good bundle with fewer and fewer descriptors.
-// That this machine has none left is no verdict on the bundle.
+// That this machine has none left is not a verdict on the bundle.
 func TestNoDescriptors(t *testing.T) {
 	r := newRun(t)
 	project, err := pathsafe.OpenRoot(r.Root)

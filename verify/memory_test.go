@@ -211,7 +211,7 @@ func TestReferences(t *testing.T) {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestReferenceMemory: what is no text is not written out to be shown.
+// TestReferenceMemory: what is not text is not written out to be shown.
 func TestReferenceMemory(t *testing.T) {
 	runs := newChain(t, 1)
 	runs[0].WriteRaw(bundle.TaskSpec, []byte(`{"inputs":[[`+strings.Repeat("1e308,", 200_000)+`0]]}`))

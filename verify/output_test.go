@@ -227,7 +227,7 @@ func TestSourceThatIsALink(t *testing.T) {
 	}
 }
 
-// TestCheckOfACopy: a copy is held against the signed hash.
+// TestCheckOfACopy: a copy is compared with the signed hash.
 func TestCheckOfACopy(t *testing.T) {
 	_, b, content := bigRun(t)
 	o := outputAt(t, b, "dist/big")
@@ -246,7 +246,7 @@ func TestCheckOfACopy(t *testing.T) {
 	}
 }
 
-// TestWatch: every byte that is read is told of, once.
+// TestWatch: every byte that is read is reported, once.
 func TestWatch(t *testing.T) {
 	r, _, content := bigRun(t)
 	var total int64
@@ -254,11 +254,11 @@ func TestWatch(t *testing.T) {
 	_, err := verify.Strict(t.Context(), openRuns(t, r)[0], watch)
 	must(t, err)
 	if total != int64(len(content)) {
-		t.Errorf("told of %d bytes of %d", total, len(content))
+		t.Errorf("reported %d bytes of %d", total, len(content))
 	}
 }
 
-// TestCancelled is no verdict, in any law, before the work and within it.
+// TestCancelled is not a verdict, in any law, before the work and within it.
 func TestCancelled(t *testing.T) {
 	r, _, _ := bigRun(t)
 	run := openRuns(t, r)[0]

@@ -43,7 +43,7 @@ func (l location) open() (*pathsafe.Dir, error) {
 
 // OpenRun names a run directory. It is opened when a law reads it, and a chain has one open at
 // a time, since it may have more runs than a process may have descriptors. A missing directory
-// is no error here: the laws have codes for it. The run does not own project, which must stay
+// is not an error here: the laws have codes for it. The run does not own project, which must stay
 // open as long as the run and the values verified from it.
 func OpenRun(project *pathsafe.Dir, path string) (*Run, error) {
 	id, err := RunID(path)

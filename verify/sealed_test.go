@@ -102,7 +102,7 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// TestIteratorsStop when they are told to.
+// TestIteratorsStop: an iterator ends when its caller stops.
 func TestIteratorsStop(t *testing.T) {
 	runs := newChain(t, 3)
 	c, err := strictChain(t, runs...)

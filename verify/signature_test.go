@@ -178,7 +178,7 @@ func TestPayloadForm(t *testing.T) {
 }
 
 // TestHexForm: a key or signature that decodes to the right bytes, but is not
-// written in exactly so many lower-case digits, is refused before it is decoded.
+// written in exactly so many lower-case digits, is rejected before it is decoded.
 func TestHexForm(t *testing.T) {
 	for _, c := range []struct {
 		artifact, field string

@@ -22,7 +22,7 @@ import (
 
 // unsignedParts is the list, whole, of what a run directory may hold in any
 // form without the verdict being another one: no signature covers it. The
-// tests below hold it against what is so, in both directions.
+// tests below compare it with what is so, in both directions.
 var unsignedParts = []struct{ file, member, why string }{
 	{bundle.OutputHashes, "generated_at", "the root takes only hashes"},
 	{bundle.OutputHashes, "validator_semver", "the root takes only hashes; SPECTRUM-02 reads it, SPECTRUM-05 does not"},
@@ -117,7 +117,7 @@ type tokenChange struct {
 	what   string
 	at     place
 	text   string
-	broken bool // it is no strict JSON
+	broken bool // it is not strict JSON
 }
 
 // mutants are all changes of one token of a canonical text: each value by one
@@ -157,7 +157,7 @@ func mutants(t testing.TB, text []byte) []tokenChange {
 }
 
 // expected is the verdict on a tokenChange: "" where the list says that it is the
-// same as before, "refused" where it is not.
+// same as before, a rejection where it is not.
 func (m tokenChange) expected(name string) string {
 	_, neighbour := strings.CutPrefix(m.what, "a neighbour")
 	top := len(m.at.path) == 1

@@ -71,7 +71,7 @@ func TestChangedRun(t *testing.T) {
 	for _, path := range []string{"bad/cached", "bad/d/other", "bad/.spectrum/candidate.json", "bad/RESTORE_REPORT.json"} {
 		becomesEIO(t, v.at(path))
 	}
-	harness.Flip(t, bad.Path(bundle.Status), 2) // mended: it stays as it is
+	harness.Flip(t, bad.Path(bundle.Status), 2) // repaired: it stays as it is
 	for range 30 {
 		if _, err := os.ReadFile(v.at("bad/cached")); !errors.Is(err, syscall.EIO) {
 			t.Fatal(err)

@@ -194,7 +194,7 @@ func TestRejectedRuns(t *testing.T) {
 		t.Errorf("latest is %q, %v", target, err)
 	}
 	if s := v.status(); s.Tampered {
-		t.Errorf("a rejection is no tampering: %+v", s)
+		t.Errorf("a rejection is not tampering: %+v", s)
 	}
 	project.Run("broken", map[string]string{"broken": "broken"})
 	if _, err := os.Lstat(v.at("broken", "REJECTED.json")); err != nil {
@@ -372,7 +372,7 @@ func TestUnreadableRun(t *testing.T) {
 }
 
 // TestManyRunsFewDescriptors: many more runs than the server may have descriptors are
-// entered and read by many at once; what is scarce is no tampering.
+// entered and read by many at once; what is scarce is not tampering.
 func TestManyRunsFewDescriptors(t *testing.T) {
 	t.Parallel()
 	runs := tier.Of(100, 300, 300)
@@ -465,7 +465,7 @@ func TestRunNamesThatJSONCannotHold(t *testing.T) {
 	}
 }
 
-// TestAllUsage: what does not go with --all is refused, not passed over.
+// TestAllUsage: what does not go with --all is rejected, not passed over.
 func TestAllUsage(t *testing.T) {
 	project := bundletest.New(t)
 	run := project.Run("run-1", map[string]string{"a": "a"})

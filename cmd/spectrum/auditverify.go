@@ -208,7 +208,7 @@ func (v *auditVerify) details(misfits []audit.Misfit) map[string]any {
 }
 
 // misfit is the verdict on a log that has lost something (isCut), or on savepoints
-// that were taken away.
+// that were removed.
 func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	first := misfits[0]
 	err := fmt.Errorf("savepoint %s of attempt %s in %q: %s", first.ID, first.Attempt, first.Root, first.Fault)

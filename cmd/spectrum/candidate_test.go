@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAbsoluteRunDir: only a last component that is no name is resolved; a link
+// TestAbsoluteRunDir: only a last component that is not a name is resolved; a link
 // keeps its own, whatever that ends in.
 func TestAbsoluteRunDir(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -224,7 +224,7 @@ func checkForm(t *testing.T, stderr string) (hints []string) {
 		}
 		hint, ok := strings.CutPrefix(line, "hint: ")
 		if !ok {
-			t.Errorf("this is no hint: %q", line)
+			t.Errorf("this is not a hint: %q", line)
 		}
 		hints = append(hints, hint)
 		for _, command := range append(commandsIn(hint), readyIn(hint)...) {

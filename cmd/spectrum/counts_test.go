@@ -25,8 +25,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestNamed: names that stay are not named as removed.
-func TestNamed(t *testing.T) {
+// TestStayingNamesAreNotRemoved: names that stay are not named as removed.
+func TestStayingNamesAreNotRemoved(t *testing.T) {
 	r := countsReport()
 	lines := r.named()
 	if len(lines) != 4 || !strings.HasPrefix(lines[1], "created new: ") && !strings.HasPrefix(lines[2], "created new: ") || lines[0] != "removed gone: file, 3 bytes" || lines[3] != "replaced other: file, 3 bytes, by file, 3 bytes" {

@@ -18,7 +18,7 @@ const repository = "../.."
 
 // TestDocumentedCommands runs every command that README.md and the pages under
 // docs/ show, page by page, as it is shown but for the place of /tmp. Where a
-// "text" block follows a block of commands it is held against what they print.
+// "text" block follows a block of commands it is compared with what they print.
 func TestDocumentedCommands(t *testing.T) {
 	for _, page := range transcript.Pages(t, repository) {
 		t.Run(page.Name, func(t *testing.T) {

@@ -60,7 +60,7 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
-// cannotUndo is the error of the rollback of what is known, and is no commit that could be undone; nil for
+// cannotUndo is the error of the rollback of what is known, and is not a commit that could be undone; nil for
 // what is not known.
 func cannotUndo(state *statedir.Dir, named *action.Named) error {
 	switch named.Kind {

@@ -66,7 +66,7 @@ func (p *proposed) commands() [][]string {
 	}
 }
 
-// tamper lets the view find a change of a source. When it is mended again only
+// tamper lets the view find a change of a source. When it is repaired again only
 // the view knows of it: the file has its content and its time.
 func (p *proposed) tamper(fix bool) {
 	p.t.Helper()
@@ -100,7 +100,7 @@ func (p *proposed) rejects(commands [][]string, status int, code string) {
 }
 
 // TestNothingIsCommittedOfATamperedView: whatever was approved before, and also
-// when the source was mended in between.
+// when the source was repaired in between.
 func TestNothingIsCommittedOfATamperedView(t *testing.T) {
 	for _, mended := range []bool{false, true} {
 		p := propose(t)
@@ -278,7 +278,7 @@ func TestNoCandidateInTheView(t *testing.T) {
 }
 
 // TestForgedControlBehindABind: inside a run of a chain a bundle may have a
-// ".spectrum" of its own; mounted by itself it is no view.
+// ".spectrum" of its own; mounted by itself it is not a view.
 func TestForgedControlBehindABind(t *testing.T) {
 	project, bind := bundletest.New(t), t.TempDir()
 	hidden := project.Run("run-2", map[string]string{"b": "never seen before"})

@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestHere: a command in a hint is for the state directory that was named.
-func TestHere(t *testing.T) {
+// TestHintsKeepTheStateDirectory: a command in a hint is for the state directory that was named.
+func TestHintsKeepTheStateDirectory(t *testing.T) {
 	t.Setenv(stateVariable, "/from/the/environment")
 	for text, want := range map[string]string{
 		`"spectrum rollback 12" undoes it`:                                 `"spectrum --state-dir '/a b' rollback 12" undoes it`,

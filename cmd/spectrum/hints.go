@@ -93,7 +93,7 @@ const lockHint = "\"ls -l\" shows the owner of \"" + staging.LockName + "\" in t
 
 const thenAgain = "then run this again"
 
-// fixHints are those of an error, with the command first that mends the part of the state directory
+// fixHints are those of an error, with the command first that repairs the part of the state directory
 // that it is about.
 func (a *app) fixHints(err error, v *verdict) []string {
 	part, isPart := errors.AsType[*statedir.PartError](err)

@@ -36,7 +36,7 @@ func otherID(state *statedir.Dir, id string) string {
 	if p := previewWithID(state, id); p != "" {
 		return "that is a preview: \"spectrum commit --preview " + p[:shortest] + "\" commits it"
 	}
-	all, _ := actionsOf(state, "") // of a damaged log what comes before the damage
+	all, _ := actionsOf(state, "") // of a damaged log the part before the damage
 	for _, c := range all {
 		switch {
 		case !strings.HasPrefix(c.ID, id) && (c.Savepoint == "" || !strings.HasPrefix(c.Savepoint, id)):

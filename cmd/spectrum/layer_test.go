@@ -99,7 +99,7 @@ func TestRunRecordIsForged(t *testing.T) {
 }
 
 // TestSealUpper: the layers of others have the same meaning, and what means something else than
-// what is there is refused by name.
+// what is there is rejected by name.
 func TestSealUpper(t *testing.T) {
 	r := newRunner(t, os.Getuid(), "p")
 	upper := filepath.Join(r.outside, "upper")

@@ -65,7 +65,7 @@ func TestMachineFaults(t *testing.T) {
 }
 
 // TestOrdinaryIsNoBug: what the system answers where no code fits is 74, and 70 is left for
-// what comes of a wrong call, or of no call at all.
+// the result of a wrong call, or of no call at all.
 func TestOrdinaryIsNoBug(t *testing.T) {
 	exit := exec.Command("false").Run()
 	for _, err := range []error{unix.EACCES, unix.EPERM, unix.ENOENT, unix.ELOOP, unix.EEXIST, unix.EPIPE, errors.ErrUnsupported, fmt.Errorf("fusermount3: %w", exit)} {
@@ -83,7 +83,7 @@ func TestOrdinaryIsNoBug(t *testing.T) {
 	}
 }
 
-// TestDisturbed: what another process has done to a path is no bug, whichever command finds it,
+// TestDisturbed: what another process has done to a path is not a bug, whichever command finds it,
 // and the hint says that it was another process.
 func TestDisturbed(t *testing.T) {
 	link := &pathsafe.LinkError{Link: pathsafe.Link{Path: "/a/l", By: "user 7", Own: true}, Real: "/b"}

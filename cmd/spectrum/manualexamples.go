@@ -7,7 +7,7 @@ import (
 )
 
 // manualExamples are one or two lines for each command, as a user types them. TestManualExamples
-// holds them against the commands.
+// compares them with the commands.
 var manualExamples = map[string][]string{
 	"spectrum": {
 		"spectrum demo /tmp/harbour",

@@ -16,7 +16,7 @@ import (
 // attestedSuffix follows the source of a lazy view in the mount table.
 const attestedSuffix = " (attested)"
 
-// unmountGrace is how long a busy view is waited for before it is taken away.
+// unmountGrace is how long a busy view is waited for before it is removed.
 const unmountGrace = 5 * time.Second
 
 func newMount(app *app) *cobra.Command {

@@ -55,7 +55,7 @@ func (m serviceManager) silent() {
 	}
 }
 
-// TestNotify: a manager hears when the view is there, and when it is to end, on
+// TestNotify: a manager is notified when the view is there, and when it is to end, on
 // a socket in the file system and on an abstract one.
 func TestNotify(t *testing.T) {
 	sockets := harness.ShortDir(t)

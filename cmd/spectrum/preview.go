@@ -94,7 +94,7 @@ func (o *previewOptions) asked(cmd *cobra.Command) (preview.Requested, error) {
 	return asked, nil
 }
 
-// badScope is the error of a word that is no scope, with the one that may be meant.
+// badScope is the error of a word that is not a scope, with the one that may be meant.
 func badScope(cmd *cobra.Command, word string, err error) error {
 	use := &usageError{command: cmd.CommandPath(), err: fmt.Errorf("--scope: %w", err)}
 	var names []string

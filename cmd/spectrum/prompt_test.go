@@ -108,7 +108,7 @@ func (s *sitting) ends(status int, held bool) {
 	}
 }
 
-// TestPromptRejects: to refuse at the prompt writes nothing and marks nothing.
+// TestPromptRejects: declining at the prompt writes nothing and marks nothing.
 func TestPromptRejects(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func TestPromptRejects(t *testing.T) {
 	}
 }
 
-// TestPromptTypedBefore: what was typed before the question was on the screen is no answer to it.
+// TestPromptTypedBefore: what was typed before the question was on the screen is not an answer to it.
 func TestPromptTypedBefore(t *testing.T) {
 	t.Parallel()
 	for name, early := range map[string]string{"with the end": preview.Exactly + "\r\x04", "without Enter": preview.Exactly, "marked": "\x1b[200~" + preview.Exactly + "\r\x1b[201~\x04", "no": "no\r"} {
@@ -148,7 +148,7 @@ func TestPromptTypedBefore(t *testing.T) {
 }
 
 // TestPromptLongPaste: a paste that is longer than what a terminal holds, and that began before the
-// question, is no answer to it.
+// question, is not an answer to it.
 func TestPromptLongPaste(t *testing.T) {
 	t.Parallel()
 	for name, paste := range map[string]string{"lines": strings.Repeat("\r", 20000), "words": strings.Repeat("sure ", 4000) + "\r"} {

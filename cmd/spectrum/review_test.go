@@ -291,7 +291,7 @@ func TestReviewNoColor(t *testing.T) {
 	}
 }
 
-// TestReviewNoScreen: what is no whole screen is said, with the commands that need none.
+// TestReviewNoScreen: what is not a whole screen is said, with the commands that need none.
 func TestReviewNoScreen(t *testing.T) {
 	t.Parallel()
 	seat := terminal.Sit(t, 80, 24)
@@ -506,7 +506,7 @@ func TestReviewPagerFails(t *testing.T) {
 }
 
 // TestReviewPasted: keys that arrive all at once approve nothing, since the operator has not read
-// what they approve; not even with much between them that is no key.
+// what they approve; not even with much between them that is not a key.
 func TestReviewPasted(t *testing.T) {
 	t.Parallel()
 	for name, filler := range map[string]string{

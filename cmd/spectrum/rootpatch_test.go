@@ -65,7 +65,7 @@ func (p *pair) plant(t testing.TB) {
 	}
 }
 
-// diff seals the young side as a change set and holds it against the root.
+// diff seals the young side as a change set and compares it with the root.
 func (p *pair) diff(t testing.TB) *rootDiff {
 	t.Helper()
 	outputs, base := map[string]string{}, map[string]any{}
@@ -100,7 +100,7 @@ func (p *pair) diff(t testing.TB) *rootDiff {
 	plan, err := restore.ForView(t.Context(), restore.Candidate{Runs: restoretest.OpenRuns(t, project.Root, run.Dir)})
 	harness.Must(t, err)
 	if !plan.IsChangeSet() {
-		t.Fatalf("it is no change set: %s", canonical)
+		t.Fatalf("it is not a change set: %s", canonical)
 	}
 	root, err := pathsafe.OpenRoot(p.dir)
 	harness.Must(t, err)
@@ -131,7 +131,7 @@ func apply(t testing.TB, argv []string, dir string, made []byte) error {
 	return nil
 }
 
-// demand requires that a copy of the root is what the candidate makes of it, but for what is no text.
+// demand requires that a copy of the root is what the candidate makes of it, but for what is not text.
 func (p *pair) demand(t testing.TB, dir string, isText func(path string) bool) {
 	t.Helper()
 	for path, want := range p.young {

@@ -269,7 +269,7 @@ func TestRunOnlyRemoves(t *testing.T) {
 	})
 }
 
-// TestRunForms: what a bundle cannot hold is refused by name, and what was done is not lost.
+// TestRunForms: what a bundle cannot hold is rejected by name, and what was done is not lost.
 func TestRunForms(t *testing.T) {
 	r := newRunner(t, os.Getuid(), "p")
 	for script, named := range map[string]string{

@@ -303,7 +303,7 @@ func (s *snapshotCommand) editsIn(all []snapshot.Header) map[string]bool {
 	}
 	defer store.Close()
 	var done []string
-	_, _ = readLog(s.state, func(e audit.Entry) error { // of a damaged log what comes before the damage
+	_, _ = readLog(s.state, func(e audit.Entry) error { // of a damaged log the part before the damage
 		if e.Kind == audit.RolledBack {
 			done = append(done, e.Action)
 		}

@@ -139,7 +139,7 @@ exec ` + commitLine
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = seat.Program, seat.Program, seat.Program
 	check(t, cmd.Start())
 	seat.Await(t, "statement:")
-	recommended := regexp.MustCompile(`approved with: (.*)\r\n`).FindStringSubmatch(seat.Raw())
+	recommended := regexp.MustCompile(`preview recommends: (.*)\r\n`).FindStringSubmatch(seat.Raw())
 	if recommended == nil {
 		t.Fatalf("no statement is recommended:\n%s", seat.Raw())
 	}

@@ -162,7 +162,7 @@ func TestForegroundMountEndsWithZero(t *testing.T) {
 }
 
 // TestBusyReader holds the view open: the holder is named, and then the view
-// is taken away from under it.
+// is removed from under it.
 func TestBusyReader(t *testing.T) {
 	t.Parallel()
 	run := bundletest.New(t).Run("run-1", map[string]string{"a": "alpha"})

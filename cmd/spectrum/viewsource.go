@@ -80,7 +80,7 @@ func (v *candidateView) places() []reserved {
 	return places
 }
 
-// prepare verifies and plans. With a restore root the plan is held against it,
+// prepare verifies and plans. With a restore root the plan is compared with it,
 // and the preview is kept: what the view shows is what its approval commits.
 func (v *candidateView) prepare(ctx context.Context, mountpoint string) (err error) {
 	switch {

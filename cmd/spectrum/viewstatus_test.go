@@ -295,7 +295,7 @@ func TestNumbersOfAView(t *testing.T) {
 }
 
 // TestStatusCountsFindings: each finding once, however often it is met; the
-// first hundred are told.
+// first hundred are reported.
 func TestStatusCountsFindings(t *testing.T) {
 	const bad = 150
 	outputs := map[string]string{}

@@ -33,7 +33,7 @@ unset XDG_STATE_HOME SPECTRUM_STATE_DIR SPECTRUM_PROJECT_ROOT SPECTRUM_PAGER XDG
 mkdir "$dir/bin" "$dir/view" && ln -s "$spectrum" "$dir/bin/spectrum" || exit 1
 PATH=$dir/bin:$PATH
 
-# tell TEXT: what comes next.
+# tell TEXT: describes the next step.
 tell() { printf '\n# %s\n' "$*"; }
 
 # step COMMAND [STATUS]: prints a command and runs it. It must end with that exit status, or

@@ -271,7 +271,7 @@ func TestUmountOfAnother(t *testing.T) {
 }
 
 // TestDetachOfWhatEnds: a mount that another process takes away in the same moment, as the server
-// of a view does whose connection was cut, is gone, and that is no error.
+// of a view does whose connection was cut, is gone, and that is not an error.
 func TestDetachOfWhatEnds(t *testing.T) {
 	dir := t.TempDir()
 	for range 200 {

@@ -18,7 +18,7 @@ type memory struct{ *bytes.Reader }
 
 func (memory) Close() error { return nil }
 
-// A view of two files is mounted, looked at by another process, and taken away.
+// A view of two files is mounted, looked at by another process, and removed.
 func Example() {
 	tree, err := fusefs.NewTree(func(yield func(fusefs.File) bool) {
 		for _, path := range []string{"docs/readme.txt", "docs/index.txt"} {

@@ -94,7 +94,7 @@ func TestMountBusyReader(t *testing.T) {
 		reader := slowReader(t, c.mount)
 		signalAndExit(t, c, unix.SIGINT)
 		if err := reader.Wait(); err == nil {
-			t.Error("the reader got to the end of a file that was taken away")
+			t.Error("the reader got to the end of a file that was removed")
 		}
 		if !strings.Contains(c.log(), "command=dd how=fd") {
 			t.Errorf("log: %s", c.log())

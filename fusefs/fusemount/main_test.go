@@ -101,7 +101,7 @@ func (c *child) log() string {
 }
 
 // start runs a child. Whatever becomes of the test, the child is gone and its
-// mounts are taken away at the end.
+// mounts are removed at the end.
 func start(t *testing.T, o orders, env ...string) *child {
 	t.Helper()
 	text, err := json.Marshal(o)
@@ -162,7 +162,7 @@ func mountDir(t *testing.T) string {
 	return dir
 }
 
-// hang is when a test gives up. It is no part of any expectation.
+// hang is when a test gives up. It is not part of any expectation.
 const hang = 5 * time.Minute
 
 // line waits for a line of stdout that begins with a word.

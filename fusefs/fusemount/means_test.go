@@ -30,7 +30,7 @@ func TestMeansOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestMeansMissing: each thing that can be missing is told, and nothing else is.
+// TestMeansMissing: each thing that can be missing is reported, and nothing else is.
 func TestMeansMissing(t *testing.T) {
 	helper := write(t, helperName, "#!/bin/sh\necho fusermount3 version: 3.2.1\n", unix.S_ISUID|0o755)
 	plain := write(t, helperName, "#!/bin/sh\nexit 1\n", 0o755)
@@ -92,7 +92,7 @@ func TestSetuidVoid(t *testing.T) {
 }
 
 // TestBarred: a thread without the capability, or that may get no privileges, is
-// told so. It ends with the test.
+// notified. It ends with the test.
 func TestBarred(t *testing.T) {
 	done := make(chan [4]error)
 	go func() {

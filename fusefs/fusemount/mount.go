@@ -52,7 +52,7 @@ type Options struct {
 }
 
 // ErrMoved means that another process moves what leads to a mount point: the view was mounted
-// elsewhere, and taken away again.
+// elsewhere, and removed again.
 var ErrMoved = errors.New("a directory above the mount point was moved")
 
 const (
@@ -135,7 +135,7 @@ func reserveDescriptors() (release func(), err error) {
 	return release, nil
 }
 
-// takeBack unmounts what a failed attempt left on a directory that was no mount
+// takeBack unmounts what a failed attempt left on a directory that was not a mount
 // point before; something else that was mounted there in between is left alone.
 func (s system) takeBack(p *heldDir, before []*Other) error {
 	top, err := p.openTop()

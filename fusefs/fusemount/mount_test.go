@@ -291,7 +291,7 @@ func TestMountTamperedBlock(t *testing.T) {
 		t.Error("the block does not read although it is right again")
 	}
 	if got := c.line("tamper"); got != "big/file" {
-		t.Errorf("OnTamper was told %q", got)
+		t.Errorf("OnTamper received %q", got)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

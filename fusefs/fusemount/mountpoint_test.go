@@ -183,7 +183,7 @@ func TestMountHelperGetsNothing(t *testing.T) {
 }
 
 // TestMountLaxHelper: a helper that forgets the flags is found out, and what it
-// mounted is taken away.
+// mounted is removed.
 func TestMountLaxHelper(t *testing.T) {
 	for _, drop := range []string{"ro,", "nosuid,", "nodev,", "noexec,", "default_permissions,"} {
 		helper := filepath.Join(t.TempDir(), "fusermount3")

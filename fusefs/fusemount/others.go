@@ -234,7 +234,7 @@ func (o *Other) cutOff() error {
 	return nil
 }
 
-// cut ends the connection of a view, and takes it away: the kernel does both at once
+// cut ends the connection of a view, and removes it: the kernel does both at once
 // for root.
 func (s system) cut(dir *heldDir) error {
 	if s.direct {

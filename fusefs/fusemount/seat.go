@@ -21,7 +21,7 @@ import (
 // kernel goes from there to the mount on top.
 
 // errReplaced: another mount came over the one that was checked at that moment, or the
-// path that the helper was given led to another one, and that was taken away.
+// path that the helper was given led to another one, and that was removed.
 var errReplaced = errors.New("another mount was removed in its place")
 
 // mountpointDir is the directory that a view is mounted on, held since before the mount.
@@ -152,7 +152,7 @@ var errNoControl = errors.New("the connection cannot be ended: the control files
 // number and through no path to the mount. The number may have been reused for another
 // connection: so the file is opened first, which stays bound to one connection and does
 // nothing after that has ended, and then the mount must be in the table, with that number. A
-// mount that is gone, or dead, is no error.
+// mount that is gone, or dead, is not an error.
 func abortConnection(m *mountinfo.Info, unique uint64) error {
 	f, err := os.OpenFile(fmt.Sprintf("%s/%d/abort", controlDir, m.Minor), os.O_WRONLY, 0)
 	if err != nil {

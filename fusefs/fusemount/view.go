@@ -69,7 +69,7 @@ var ErrStuck = errors.New("a read of a source file hangs")
 // Unmount unmounts the view. While it is held open, Unmount retries until the grace has passed
 // or ctx is done, after logging the holders; then it detaches the view: it vanishes from the
 // path, and the holders get errors. After a nil no goroutine and no descriptor of the view is
-// left. A view that is not mounted any more is no error.
+// left. A view that is not mounted any more is not an error.
 func (v *View) Unmount(ctx context.Context, grace time.Duration) error {
 	v.server.End()
 	if err := v.detach(ctx, grace); err != nil {
@@ -128,7 +128,7 @@ func (v *View) detach(ctx context.Context, grace time.Duration) error {
 }
 
 // takeAway unmounts the view, and no other mount: by the directory beneath it. A view that is
-// gone already is no error; one that is hidden under another mount is, because it cannot be
+// gone already is not an error; one that is hidden under another mount is, because it cannot be
 // named.
 func (v *View) takeAway(lazily bool) error {
 	err := v.seat.use(func(dir *heldDir) error {

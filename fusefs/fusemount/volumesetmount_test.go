@@ -323,7 +323,7 @@ func TestMountSpoiled(t *testing.T) {
 		_, err := held.ReadAt(make([]byte, testBlock), 0)
 		return errors.Is(err, unix.EIO)
 	})
-	s.straighten("bad.spoiled") // too late: it is spoiled for good
+	s.straighten("bad.spoiled") // too late: it is spoiled permanently
 	for range 3 {
 		if _, err := os.ReadFile(s.at("bad/f")); !errors.Is(err, unix.EIO) {
 			t.Errorf("read after it: %v", err)

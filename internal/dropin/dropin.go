@@ -2,7 +2,7 @@
 // operator or the machine says, such as trusted.d.
 //
 // What others may write says nothing: such a directory or file is an error, and
-// so is a file that is no regular one, or too large. No link is followed, and
+// so is a file that is not a regular one, or too large. No link is followed, and
 // nothing is waited for.
 package dropin
 

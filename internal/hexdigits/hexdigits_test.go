@@ -6,8 +6,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/hexdigits"
 )
 
-// TestAre tries every byte alone and inside: only the lower-case digits count.
-func TestAre(t *testing.T) {
+// TestOnlyLowerCaseDigits tries every byte alone and inside: only the lower-case digits count.
+func TestOnlyLowerCaseDigits(t *testing.T) {
 	count := 0
 	for b := range 256 {
 		one := string([]byte{byte(b)})
@@ -24,8 +24,8 @@ func TestAre(t *testing.T) {
 	}
 }
 
-// TestBegins: fewer digits than are enough begin no ID.
-func TestBegins(t *testing.T) {
+// TestShortPrefixIsNoID: fewer digits than are enough begin no ID.
+func TestShortPrefixIsNoID(t *testing.T) {
 	for digits, want := range map[string]bool{"": false, "abc": false, "abcd": true, "abcde": true, "abcdef": false, "bcde": false} {
 		if got := hexdigits.Begins("abcde", digits); got != want {
 			t.Errorf("%q: %v", digits, got)

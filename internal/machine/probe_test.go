@@ -66,7 +66,7 @@ func TestProbe(t *testing.T) {
 	wantNames(t, path)
 }
 
-// TestProbeEveryCallFails: whatever fails is told, as a finding where it is one,
+// TestProbeEveryCallFails: whatever fails is reported, as a finding where it is one,
 // and nothing is left but what cannot be removed, which is named.
 func TestProbeEveryCallFails(t *testing.T) {
 	ops := []string{"make directory", "clear", "remove directory"}

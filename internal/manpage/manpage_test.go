@@ -144,7 +144,7 @@ func rendered(t *testing.T, page Page) string {
 	return squeezed(string(out))
 }
 
-// struck is how a terminal is told of a bold or an underlined letter.
+// struck is how a bold or an underlined letter is sent to a terminal.
 var struck = regexp.MustCompile(".\b")
 
 func squeezed(text string) string {

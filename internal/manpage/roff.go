@@ -59,8 +59,8 @@ func outdented(paragraph string) string {
 // escape, and the others become hyphens, quotes and accents, which cannot be pasted.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ")
 
-// escape is plain text as roff prints it. A dot at the beginning of a line is no
-// request.
+// escape is plain text as roff prints it. A dot at the beginning of a line is not
+// a request.
 func escape(text string) string {
 	text = escapes.Replace(text)
 	if strings.HasPrefix(text, ".") {

@@ -23,7 +23,7 @@
 //
 // # Not promised
 //
-// This is no sandbox. The command has the user's network, processes and files: it can write the
+// This is not a sandbox. The command has the user's network, processes and files: it can write the
 // directory by another mount of the same file system, or by the root of another process in
 // /proc.
 package overlay

@@ -56,7 +56,7 @@ const HelperArg = "-serve-overlay"
 // Kill is what [Run] takes for a signal that ends the command and all that it has started.
 const Kill = syscall.SIGKILL
 
-// job is what the helper is told at each of its two stages.
+// job is what the helper receives at each of its two stages.
 type job struct {
 	Command Command
 	User    bool // it is in a user namespace of its own
@@ -74,7 +74,7 @@ type answer struct {
 	Text    string
 }
 
-// Run runs a command, and returns its exit status, 128+n where signal n ended it. What comes from
+// Run runs a command, and returns its exit status, 128+n where signal n ended it. What results from
 // signals is passed on to it. The error is an [*UnavailableError] where this machine cannot do it,
 // a [*StartError] where the command could not be started; [ErrLost] and [ErrLeft] where it was.
 func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {

@@ -253,7 +253,7 @@ func find(name string, env []string) (string, error) {
 // lastWait is how long a process that was killed may take to end.
 const lastWait = 10 * time.Second
 
-// endChildren kills what this process has as children, and what comes to it when those have
+// endChildren kills what this process has as children, and what becomes its child when those have
 // ended. It reports whether some do not end.
 func endChildren() (left bool) {
 	for end := time.Now().Add(lastWait); ; {

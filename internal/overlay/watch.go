@@ -11,7 +11,7 @@ import (
 )
 
 // Watch calls changed for each name that comes into a directory or into one beneath it, with its
-// path below it, until the function that it returns is called. It is told soon after, in the order
+// path below it, until the function that it returns is called. It is called soon after, in the order
 // of the changes, and at least once; where the kernel cannot keep up, names may be missed.
 func Watch(dir string, changed func(path string, isDir bool)) (stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -48,7 +48,7 @@ func (w *watch) add(path string) error {
 	return nil
 }
 
-// found is told of a name; what came into a directory before it was watched is found too.
+// found receives a name; what came into a directory before it was watched is found too.
 func (w *watch) found(path string, isDir bool) {
 	w.changed(path, isDir)
 	if !isDir || w.add(path) != nil {

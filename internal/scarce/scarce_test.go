@@ -9,8 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/scarce"
 )
 
-// TestIs: what is short, also of a wrapped error, and what is not.
-func TestIs(t *testing.T) {
+// TestErrorsOfScarcity: what is short, also of a wrapped error, and what is not.
+func TestErrorsOfScarcity(t *testing.T) {
 	for errno, want := range map[syscall.Errno][2]bool{
 		syscall.EMFILE: {true, true}, syscall.ENFILE: {true, true}, syscall.ENOMEM: {true, false}, syscall.ENOSPC: {}, syscall.EIO: {}, syscall.ENOENT: {},
 	} {

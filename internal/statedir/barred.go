@@ -38,7 +38,7 @@ type BarMark struct {
 	Err    error     `json:"-"`
 }
 
-// A BarError is a mark that cannot be looked up, or not be taken away: it halts its root until a
+// A BarError is a mark that cannot be looked up, or not be removed: it halts its root until a
 // person moves it.
 type BarError struct {
 	Path string // of the mark, or of what is in the place of the directory of the marks
@@ -115,7 +115,7 @@ func (d *Dir) Barred(root string) (bool, error) {
 }
 
 // Unbar ends what Bar has begun, durably. What was previewed before the halt is void after it, as
-// [Dir.Attempt] has it. It is no error that there is no mark. One that cannot be removed is a
+// [Dir.Attempt] has it. It is not an error that there is no mark. One that cannot be removed is a
 // [*BarError], and goes on halting the root.
 func (d *Dir) Unbar(root string) error {
 	if is, _ := d.Barred(root); !is {

@@ -13,9 +13,9 @@ import (
 
 const barID = "11111111-2222-4333-8444-555555555555"
 
-// TestBar: a root is halted from Bar on until Unbar, also by another process, keeps its first mark,
+// TestMarkHaltsRoot: a root is halted from Bar on until Unbar, also by another process, keeps its first mark,
 // and halts no other root.
-func TestBar(t *testing.T) {
+func TestMarkHaltsRoot(t *testing.T) {
 	path := within(t, 0o700)
 	d := open(t, path)
 	must(t, d.Unbar("/srv/a")) // of what was never halted

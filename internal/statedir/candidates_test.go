@@ -88,7 +88,7 @@ func TestCandidatesAreMany(t *testing.T) {
 	}
 }
 
-// TestCandidatesElsewhere: what is no regular file is neither read nor written.
+// TestCandidatesElsewhere: what is not a regular file is neither read nor written.
 func TestCandidatesElsewhere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d, err := statedir.Open(path)

@@ -12,7 +12,7 @@ import (
 // rolledBack is the directory of the marks that a commit was rolled back: an
 // empty file for each bundle and each restore root. They say that it happened,
 // and neither when nor why (rollback and snapshot contract, section 11). None is
-// ever taken away, also not by a later commit: what happened has happened.
+// ever removed, also not by a later commit: what happened has happened.
 const rolledBack = "rolled-back"
 
 // bundleMark and rootMark are the names of the marks. The path of a root and the

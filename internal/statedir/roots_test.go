@@ -43,7 +43,7 @@ func TestChangedRoots(t *testing.T) {
 }
 
 // TestRoots: the identity of a directory decides which history is its own, and its path is a
-// hint. What cannot be read is no record.
+// hint. What cannot be read is not a record.
 func TestRoots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)

@@ -82,7 +82,7 @@ func TestOpenRejects(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func(path string) error
-		word string // what the operator is told
+		word string // what the operator reads
 	}{
 		{"group may list", mode(0o740), "mode 0740"},
 		{"others may enter", mode(0o701), "mode 0701"},
@@ -109,7 +109,7 @@ func TestOpenRejects(t *testing.T) {
 				t.Fatalf("%v, %v", d, err)
 			}
 			if !strings.Contains(err.Error(), c.word) || !strings.Contains(err.Error(), path) {
-				t.Errorf("told %q", err)
+				t.Errorf("error %q", err)
 			}
 			if after, _ := os.Lstat(path); before != nil && after.Mode() != before.Mode() {
 				t.Errorf("mode %v became %v", before.Mode(), after.Mode())
@@ -133,7 +133,7 @@ func TestOpenAllowed(t *testing.T) {
 	open(t, filepath.Join(base, "link", "state"))
 }
 
-// TestNoIDs: what is no preview id names no file, not even one that is there.
+// TestNoIDs: what is not a preview id names no file, not even one that is there.
 func TestNoIDs(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	must(t, d.SavePreview(id, []byte("x")))
@@ -195,7 +195,7 @@ func TestPreviewsAreKept(t *testing.T) {
 	}
 }
 
-// TestLoadRejects: a record that is no file is not read, and does not block.
+// TestLoadRejects: a record that is not a file is not read, and does not block.
 func TestLoadRejects(t *testing.T) {
 	for what, with := range map[string]func(string) error{
 		"link":      func(name string) error { return os.Symlink("/etc/passwd", name) },
@@ -224,8 +224,8 @@ func TestPreviewsElsewhere(t *testing.T) {
 	}
 }
 
-// TestUse: once, for this handle and any other.
-func TestUse(t *testing.T) {
+// TestPreviewIsUsedOnlyOnce: once, for this handle and any other.
+func TestPreviewIsUsedOnlyOnce(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	if used, err := d.Used(id); used || err != nil {
 		t.Errorf("before anything was kept: used %v, %v", used, err)
@@ -332,8 +332,8 @@ func TestFullDisk(t *testing.T) {
 	must(t, d.SavePreview(id, []byte("x")))
 }
 
-// TestClosed: a closed directory keeps nothing.
-func TestClosed(t *testing.T) {
+// TestClosedDirectoryKeepsNothing: a closed directory keeps nothing.
+func TestClosedDirectoryKeepsNothing(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	must(t, d.Close())
 	if raw, err := d.LoadPreview(id); err == nil || raw != nil {
@@ -565,7 +565,7 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
-// TestAttemptsOdd: what is no count is an error, and never zero.
+// TestAttemptsOdd: what is not a count is an error, and never zero.
 func TestAttemptsOdd(t *testing.T) {
 	for what, with := range map[string]func(string) error{
 		"link":      func(name string) error { return os.Symlink("/etc/passwd", name) },

@@ -51,7 +51,7 @@ type Exposed struct {
 	Path string
 	UID  uint32
 	Perm uint32 // st_mode & 07777
-	Odd  bool   // it is no regular file, and no command takes it
+	Odd  bool   // it is not a regular file, and no command takes it
 }
 
 // secrets are the files that are for the operator's eyes only.

@@ -107,8 +107,8 @@ func TestHaltsListed(t *testing.T) {
 	}
 }
 
-// TestExposed: files that others may come at are found.
-func TestExposed(t *testing.T) {
+// TestExposedFilesAreFound: files that others may come at are found.
+func TestExposedFilesAreFound(t *testing.T) {
 	path := within(t, 0o700)
 	d, err := statedir.Find(path)
 	if err != nil {
@@ -203,8 +203,8 @@ func TestParents(t *testing.T) {
 	}
 }
 
-// TestNearest: what is there, of a path that is not.
-func TestNearest(t *testing.T) {
+// TestNearestExistingParent: what is there, of a path that is not.
+func TestNearestExistingParent(t *testing.T) {
 	top := within(t, 0o700)
 	for _, path := range []string{top, filepath.Join(top, "a"), filepath.Join(top, "a/b/c")} {
 		if got, err := statedir.Nearest(path); err != nil || got != top {

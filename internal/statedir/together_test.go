@@ -11,7 +11,7 @@ import (
 )
 
 // Previews that are made at the same time are kept by all who make them: a file that another process
-// has kept first is no error.
+// has kept first is not an error.
 func TestPreviewsAreKeptTogether(t *testing.T) {
 	const rounds, together = 50, 4
 	for _, same := range []bool{true, false} {

@@ -11,9 +11,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// TestAwait waits for a lock until it is free, the patience is used up, or the wait is
+// TestAwaitLock waits for a lock until it is free, the patience is used up, or the wait is
 // interrupted.
-func TestAwait(t *testing.T) {
+func TestAwaitLock(t *testing.T) {
 	held := fmt.Errorf("x: %w", pathsafe.ErrLocked)
 	broken := errors.New("broken")
 	tries := 0

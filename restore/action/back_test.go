@@ -168,7 +168,7 @@ func (b *backRoom) back() action.Back {
 	return action.Back{Type: audit.Session, Reason: "because", Affected: []string{all[0].Attempt()}, Scope: []pathsafe.Path{path}}
 }
 
-// goBack replaces that directory; do is done while what comes is made.
+// goBack replaces that directory; do runs while the new one is made.
 func (b *backRoom) goBack(in *action.Root, do func() error) (action.Done, error) {
 	b.t.Helper()
 	back := b.back()

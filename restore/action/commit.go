@@ -20,15 +20,15 @@ import (
 
 // Watch has the callbacks of a commit. Its functions may be nil.
 type Watch struct {
-	// Progress hears each phase's name and how many more bytes of it are done.
+	// Progress receives each phase's name and how many more bytes of it are done.
 	Progress func(phase string, bytes int64)
-	// Leftover hears the name of a staging directory that could not be removed
+	// Leftover receives the name of a staging directory that could not be removed
 	// though the restore is complete, and why. The next one to enter the root
 	// removes it.
 	Leftover func(name string, err error)
 	// Reason is why, in the operator's words, for the audit log; "" for none.
 	Reason string
-	// LeftOut hears what a replaced file had and the file in its place was not given, once the
+	// LeftOut receives what a replaced file had and the file in its place was not given, once the
 	// restore is complete.
 	LeftOut func(staging.LeftOut)
 	// Kept is called for a replaced file that stays in the root, since another process has

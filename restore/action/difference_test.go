@@ -235,7 +235,7 @@ func (wr *writer) work() {
 // TestRestoreBesideWriter: others may work in the root all the time, also at the names that are
 // swapped, from before the root is looked at until the end: each restore is done, and nothing of
 // theirs is lost: every line is in the root, in the snapshot before, or in what is kept. One of
-// them only makes names and takes them away again.
+// them only makes names and removes them again.
 func TestRestoreBesideWriter(t *testing.T) {
 	formats := []harness.Format{harness.Tmpfs, harness.Ext4, harness.XFS, harness.Btrfs, harness.Overlay}
 	for _, format := range sample.Pick(t, 2, formats) {

@@ -16,7 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// TestEnterRejects: what is no absolute path of a directory, has no key, or is
+// TestEnterRejects: what is not an absolute path of a directory, has no key, or is
 // in use, is not entered, and nothing is made there.
 func TestEnterRejects(t *testing.T) {
 	dir := t.TempDir()
@@ -87,7 +87,7 @@ func TestRunWithClosedRoot(t *testing.T) {
 	}
 }
 
-// TestRunIsBlocked: an approval of a preview with conflicts is refused before
+// TestRunIsBlocked: an approval of a preview with conflicts is rejected before
 // the root is looked at.
 func TestRunIsBlocked(t *testing.T) {
 	s := newScene(t, "single")

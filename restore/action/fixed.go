@@ -15,7 +15,7 @@ import (
 // names in such a directory. It stays as it is and is reported, before anything is moved: a
 // swap that fails could not be undone either.
 
-// A FixedError is a restore root in which nothing can be made, or nothing be taken away again.
+// A FixedError is a restore root in which nothing can be made, or nothing be removed again.
 type FixedError struct{ why string }
 
 func (e *FixedError) Error() string {

@@ -122,7 +122,7 @@ func wantForeseen[R any](t fatal, seen, done R, unseen, err error) {
 	}
 }
 
-// wantChanges holds changes against the trees before and after them.
+// wantChanges compares changes with the trees before and after them.
 func wantChanges(t fatal, before, after forest, changes []action.Change) {
 	t.Helper()
 	sum := func(f forest, top string) (c action.Content) {

@@ -68,7 +68,7 @@ func (r *Root) KeptBefore(ctx context.Context, commits []string) (files []string
 	return files
 }
 
-// filesIn are what is in a directory and is no directory, as far as that can be read.
+// filesIn are what is in a directory and is not a directory, as far as that can be read.
 func filesIn(ctx context.Context, dir *pathsafe.Dir, name string) (files []string) {
 	own, err := dir.OpenDir(name)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 )
 
-// history is what the audit log hears of one root: each attempt begins there
+// history is what the audit log records of one root: each attempt begins there
 // before anything is written, and ends there. Without a log it is silent.
 type history struct {
 	log        *audit.Log

@@ -425,7 +425,7 @@ func (m *model) undo(rt *rapid.T) {
 }
 
 // without takes what commits have made out of the tree, and gives the names that
-// go. What is no file any more stays, and so does a directory that holds something.
+// go. What is not a file any more stays, and so does a directory that holds something.
 func (m *model) without(commits []string) (tops []string) {
 	files, dirs := map[string]bool{}, map[string]bool{}
 	for _, id := range commits {

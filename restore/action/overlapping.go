@@ -60,7 +60,7 @@ func HaltsOfOverlapping(root RootRef, known []Known, bars Bars, marks Halts) (al
 }
 
 // FindHalt returns the error that halts a root by all that is recorded: attempts that left something in
-// it, a rollback that could not be carried out, attempts of which what they left was taken away, and
+// it, a rollback that could not be carried out, attempts of which what they left was removed, and
 // halts of roots that share directories with it. It is nil if the root is not halted; [HaltsOf] returns
 // the attempts. It takes no lock.
 func FindHalt(root RootRef, known []Known, bars Bars, marks Halts, log *audit.Log) error {

@@ -49,9 +49,9 @@ type node struct {
 type Left struct {
 	Path, Why string
 	Committed bool   // it is as a commit that is undone has made it, so that commit is not undone
-	Away      bool   // nothing of it is there to be taken away: what stood there cannot come back as things are
+	Away      bool   // nothing of it is there to be removed: what stood there cannot come back as things are
 	Missing   string // the directory that has to be there for that, where it is gone
-	Unread    bool   // it could not be read, so it was neither kept nor taken away: the same restore, once it can, does the rest
+	Unread    bool   // it could not be read, so it was neither kept nor removed: the same restore, once it can, does the rest
 	// Fixed is the path of the immutable or append-only entry that prevents a change, "." for
 	// the root, "" for none: without these flags, the same command does the rest.
 	Fixed string

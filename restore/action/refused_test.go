@@ -10,7 +10,7 @@ import (
 
 // TestRejectedIsLogged: a rollback or a restore that could not begin is in the log, with what
 // it was of and why (rollback contract, sections 11 and 12); one that is done is not there
-// as refused.
+// as rejected.
 func TestRejectedIsLogged(t *testing.T) {
 	w := newFixture(t)
 	first := w.mustCommit(map[string]string{"a": "alpha"})

@@ -57,12 +57,12 @@ type Entry struct {
 	// Host signs savepoints and snapshots; it is called when one is made.
 	Host      func() (Host, error)
 	Authority Authority // may be nil
-	// Took, unless nil, hears of each snapshot that was taken before an action.
+	// Took, unless nil, receives each snapshot that was taken before an action.
 	Took func(*snapshot.Snapshot)
 	// Leftover, unless nil, is called with the remains of a completed rollback, and the
 	// reason: the next session that enters the root removes them.
 	Leftover func(name string, err error)
-	// BarStays, unless nil, hears why the halt by Bars could not be ended. What ends it is
+	// BarStays, unless nil, receives why the halt by Bars could not be ended. What ends it is
 	// complete all the same.
 	BarStays func(err error)
 	Wait     time.Duration // for another command to leave

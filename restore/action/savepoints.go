@@ -67,7 +67,7 @@ func (s savepoints) drop(root, attempt string) error {
 	return s.store.Drop(root, attempt)
 }
 
-// SavepointOf is a savepoint as the audit log is held against it.
+// SavepointOf is a savepoint as the audit log is compared with it.
 func SavepointOf(sp savepoint.Savepoint) audit.Savepoint {
 	return audit.Savepoint{ID: sp.ID(), Attempt: sp.Attempt(), Root: sp.Root(), Mark: sp.Said(LogMark)}
 }
@@ -176,7 +176,7 @@ func draftOf(a *preview.Approved) (*savepoint.Draft, error) {
 		SourceID:                outcome.SourceID,
 		Signers:                 signersOf(a),
 	})
-	if completed := a.Completed(); !completed.IsZero() && completed.Before(time.Now()) { // what is yet to come is no time of completion
+	if completed := a.Completed(); !completed.IsZero() && completed.Before(time.Now()) { // what is yet to come is not a time of completion
 		said[preview.CandidateCompleted] = completed.UTC().Format(time.RFC3339Nano)
 	}
 	return &savepoint.Draft{Outputs: outputs, Said: said, Report: savepoint.Report{Markdown: report.Commit(outcome), JSON: raw}}, nil

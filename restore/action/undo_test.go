@@ -428,7 +428,7 @@ func (w *wedge) call(op, path string, f func() error) error {
 	return f()
 }
 
-// TestUndoMeetsOtherProcess: what comes or changes while a commit is undone does not stop that. A
+// TestUndoMeetsOtherProcess: what appears or changes while a commit is undone does not stop that. A
 // directory with something new in it stays, and is named; what had changed in the snapshot's
 // place is kept, and named.
 func TestUndoMeetsOtherProcess(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Obstacle is a name that keeps a file from being put at a path: the path itself,
-// or one of its parents that is no directory to go on through.
+// or one of its parents that is not a directory to go on through.
 type Obstacle struct {
 	Path string // beneath the root
 	Kind string // what it is, in words: "a symbolic link"

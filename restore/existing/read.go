@@ -29,8 +29,8 @@ type File struct {
 	Refused error
 }
 
-// Absent reports whether the path is free, which a parent that is no
-// directory may be the reason for.
+// Absent reports whether the path is free, also because a parent is not
+// a directory.
 func (f File) Absent() bool {
 	return errors.Is(f.Refused, fs.ErrNotExist) || errors.Is(f.Refused, unix.ENOTDIR)
 }

@@ -11,7 +11,7 @@
 //
 //	**     alone between slashes: any number of names, also none
 //	*      within a name: any number of characters, also none
-//	?      within a name: one character (a byte that is no UTF-8 counts as one)
+//	?      within a name: one character (a byte that is not UTF-8 counts as one)
 //	else   itself, byte for byte; upper and lower case differ
 //
 // A pattern matches a path when all of it stands for all of the path. A pattern

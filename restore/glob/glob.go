@@ -12,7 +12,7 @@ import (
 // MaxLength is the length in bytes of the longest pattern.
 const MaxLength = 1024
 
-// ErrPattern reports that a text is no pattern.
+// ErrPattern reports that a text is not a pattern.
 var ErrPattern = errors.New("not a pattern")
 
 const anyNames = "**"

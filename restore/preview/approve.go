@@ -182,7 +182,7 @@ func differing(was, now []Item, same func(a, b *Item) bool) (paths []string) {
 }
 
 // contradictions are the findings that the candidate alone decides: that of a change set or a block table
-// which cannot be used takes all items away.
+// which cannot be used removes all items.
 func contradictions(findings []quarantine.Finding) []quarantine.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f quarantine.Finding) bool { return f.Rule != quarantine.Contradiction })
 }

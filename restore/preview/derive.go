@@ -20,7 +20,7 @@ type Part struct {
 	// Constraints are those of the derived TASK_SPEC.json: which bundle, which
 	// preview and which approval it is derived from.
 	Constraints map[string]any
-	Changes     []byte            // the content of [bundle.ChangesFile]; nil where the candidate is no change set
+	Changes     []byte            // the content of [bundle.ChangesFile]; nil where the candidate is not a change set
 	Blocks      *blocktable.Table // of the outputs; nil where the run has none
 }
 

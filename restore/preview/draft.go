@@ -37,7 +37,7 @@ func (p *Preview) Chosen() []int {
 	return p.decided.recommendedSelection().restores
 }
 
-// Draft composes the statement for a choice. It is held against the preview as a commit does, and
+// Draft composes the statement for a choice. It is compared with the preview as a commit does, and
 // approves what was chosen to the item.
 func (p *Preview) Draft(c Choice) Draft {
 	d := p.decided

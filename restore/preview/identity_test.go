@@ -182,9 +182,9 @@ func TestIdentityChanges(t *testing.T) {
 	}
 }
 
-// TestTouched: what does not show, on another machine or another day, is the
+// TestTouchedRootVoidsApproval: what does not show, on another machine or another day, is the
 // same preview; on this one its approval no longer fits.
-func TestTouched(t *testing.T) {
+func TestTouchedRootVoidsApproval(t *testing.T) {
 	for _, c := range touches {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStanding(t)
@@ -203,8 +203,8 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-// TestElsewhere: what happens in the root at other names voids no approval.
-func TestElsewhere(t *testing.T) {
+// TestOtherNamesVoidNothing: what happens in the root at other names voids no approval.
+func TestOtherNamesVoidNothing(t *testing.T) {
 	for _, c := range elsewhere {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStanding(t)
@@ -290,7 +290,7 @@ func canonical(t *testing.T, v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// TestCancelledPreview: an interrupted look is no preview.
+// TestCancelledPreview: an interrupted look is not a preview.
 func TestCancelledPreview(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())

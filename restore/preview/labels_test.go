@@ -172,8 +172,8 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestOlder: a candidate that is older than the active savepoint.
-func TestOlder(t *testing.T) {
+// TestOlderCandidate: a candidate that is older than the active savepoint.
+func TestOlderCandidate(t *testing.T) {
 	s := scoped(t)
 	must(t, os.WriteFile(s.At("decisions"), []byte("of today"), 0o644))
 	s.Current = preview.Savepoint{ID: strings.Repeat("5", 64), Completed: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)}

@@ -72,7 +72,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 }
 
 // FindingsOf are what the rules of protocol section 12 have against the candidate
-// of a restore that [New] has refused for want of trust, in their order, with the
+// of a restore that [New] has rejected for want of trust, in their order, with the
 // reason of that refusal among them.
 func FindingsOf(ctx context.Context, r *restore.Restore, q Request, why error) ([]quarantine.Finding, error) {
 	d, err := decide(ctx, r, &q, observed{})
@@ -90,7 +90,7 @@ func identity(canonical []byte) string {
 }
 
 // ID is the preview's identity: 64 lower-case hex digits, the same wherever and
-// whenever the same candidate is held against the same state with the same
+// whenever the same candidate is compared with the same state with the same
 // questions.
 func (p *Preview) ID() string { return p.id }
 
@@ -114,7 +114,7 @@ func (p *Preview) Findings() []quarantine.Finding {
 
 // HeldBy returns the preview as it is shown while these marks of the quarantine store
 // hold its candidate: a release covers findings, and a vague approval is a mark that is
-// no finding. A preview from [New] is shown as if its findings held it. The identity is
+// not a finding. A preview from [New] is shown as if its findings held it. The identity is
 // the same: what is approved does not depend on marks, and a commit looks at them anew.
 func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
 	shown := *p

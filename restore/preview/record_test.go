@@ -93,8 +93,8 @@ func summed(line []byte) []byte {
 	return []byte(string(line) + "\n" + hex.EncodeToString(sum[:]) + "\n")
 }
 
-// TestRecordOfAnotherShape: what has a sum that fits and is no preview is no
-// record either.
+// TestRecordOfAnotherShape: what has a sum that fits and is not a preview is not
+// a record either.
 func TestRecordOfAnotherShape(t *testing.T) {
 	for _, text := range []string{"", `{}`, `[]`, `null`, `""`, `{"preview":"{}"}`, `{"asked":1}`} {
 		for _, id := range []string{"", sumOf(text), sumOf("{}"), sumOf("")} {

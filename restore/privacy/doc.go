@@ -24,7 +24,7 @@
 //
 // The places are trusted as their owner is, and no further: a directory or file
 // that others may write, a link, anything but a regular file, a file above 64
-// KiB, a line that is no pattern or has white space at an end, and a "!" before
+// KiB, a line that is not a pattern or has white space at an end, and a "!" before
 // a pattern that was never there are errors, and then there are no rules at all.
 // A place that is missing says nothing.
 package privacy

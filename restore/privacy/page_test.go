@@ -124,7 +124,7 @@ func TestTable(t *testing.T) {
 			seen[pattern.String()] = true
 			for j, e := range n.except {
 				if !pattern.Match(e) || !own[kind][i].except[j].Match("a/"+e) {
-					t.Errorf("%s is no exception of %s", e, n.pattern)
+					t.Errorf("%s is not an exception of %s", e, n.pattern)
 				}
 			}
 		}

@@ -113,9 +113,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestFinding: the table is asked first, and what the operator says is told
+// TestRestrictedNameIsFound: the table is asked first, and what the operator says is reported
 // from it.
-func TestFinding(t *testing.T) {
+func TestRestrictedNameIsFound(t *testing.T) {
 	r := load(t, map[string]string{"a": "*.md\nb*.md\n*.pem\n**/a.key\n!*.p12\n*.P12"})
 	for path, want := range map[string]privacy.Finding{
 		"a.pem": {Pattern: "*.pem"}, "a.key": {Pattern: "*.key"},

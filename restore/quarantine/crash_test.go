@@ -122,8 +122,8 @@ func TestKilledAfter(t *testing.T) {
 	})
 }
 
-// TestTenth: versions are counted, and not compared as text.
-func TestTenth(t *testing.T) {
+// TestVersionsAreNumbers: versions are counted, and not compared as text.
+func TestVersionsAreNumbers(t *testing.T) {
 	path, c := private(t), candidate("a")
 	s := open(t, path, nil)
 	var ninth []byte

@@ -7,8 +7,8 @@
 // A finding is a rule of section 12 and what was found, in words. A mark says
 // since when a finding holds a candidate, and why it no longer does:
 //
-//   - what can be computed comes and goes with what is computed: [Store.Update] is
-//     told all of it, holds what is new and clears what is no longer found;
+//   - what can be computed comes and goes with what is computed: [Store.Update]
+//     gets all of it, holds what is new and clears what is no longer found;
 //   - what a person did, a vague approval, is sticky: [Store.Hold] keeps it, and
 //     only a release ends it. The next one holds again;
 //   - [Store.Release] is a person's: it ends all that holds now, with a reason. A

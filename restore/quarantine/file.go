@@ -128,7 +128,7 @@ func read(dir *pathsafe.Dir, name string) (version, error) {
 }
 
 // write makes the file of a version durable, and then removes those before it.
-// One that cannot be removed is no record any more, and the next version tries
+// One that cannot be removed is not a record any more, and the next version tries
 // again.
 func (l listing) write(v version, raw []byte) error {
 	if err := l.dir.WriteFile(fileName(v.Source, v.Version), raw, 0o600); err != nil {

@@ -154,7 +154,7 @@ func TestTwoStates(t *testing.T) {
 	counted(t, s, "both")
 }
 
-// TestWrongTypes: what is no file is not opened, and what is too large is not read.
+// TestWrongTypes: what is not a file is not opened, and what is too large is not read.
 func TestWrongTypes(t *testing.T) {
 	for name, place := range map[string]func(file string) error{
 		"fifo":      func(file string) error { return unix.Mkfifo(file, 0o600) },
@@ -196,7 +196,7 @@ func TestTooLarge(t *testing.T) {
 }
 
 // TestStrangeNames: what begins as the record of a candidate and is none, is an
-// error of it; and what is no record at all is one of the list. Names with a dot
+// error of it; and what is not a record at all is one of the list. Names with a dot
 // are nothing.
 func TestStrangeNames(t *testing.T) {
 	a := candidate("a").Source

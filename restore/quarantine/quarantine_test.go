@@ -85,9 +85,9 @@ func judge(t testing.TB, s *quarantine.Store, c quarantine.Candidate, found []qu
 	return changed
 }
 
-// TestLife: what is computed comes and goes, what is sticky stays, a release covers
+// TestMarksComeAndGo: what is computed comes and goes, what is sticky stays, a release covers
 // these words.
-func TestLife(t *testing.T) {
+func TestMarksComeAndGo(t *testing.T) {
 	path, c, vague := private(t), candidate("a"), findings("approval_vague sure")[0]
 	s := open(t, path, nil)
 	if changed := judge(t, s, c, nil); len(changed) > 0 {
@@ -182,7 +182,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRejected: what makes no sense is not kept, and is no judgement.
+// TestRejected: what makes no sense is not kept, and is not a judgement.
 func TestRejected(t *testing.T) {
 	path := private(t)
 	s, good := open(t, path, nil), findings("artifact_status x")
@@ -248,9 +248,9 @@ func TestOpenRejects(t *testing.T) {
 	}
 }
 
-// TestMany: a record has room for a limited number of marks. Marks that hold are never dropped,
+// TestMarksAreLimited: a record has room for a limited number of marks. Marks that hold are never dropped,
 // and a dropped mark never frees a candidate.
-func TestMany(t *testing.T) {
+func TestMarksAreLimited(t *testing.T) {
 	s, c := open(t, private(t), nil), candidate("a")
 	var found []quarantine.Finding
 	for i := range quarantine.MaxMarks {
@@ -275,9 +275,9 @@ func TestMany(t *testing.T) {
 	want(t, "forgotten", words(held), "artifact_status 0", "approval_vague x")
 }
 
-// TestTogether: many change one directory at once, through two stores: nothing is
+// TestConcurrentChanges: many change one directory at once, through two stores: nothing is
 // lost, and nothing is logged twice.
-func TestTogether(t *testing.T) {
+func TestConcurrentChanges(t *testing.T) {
 	path := private(t)
 	var mu sync.Mutex
 	logged := map[string]int{}
@@ -323,8 +323,8 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestWaits: a process that has the lock and does not release it cannot block others for ever.
-func TestWaits(t *testing.T) {
+// TestHeldLockBlocksNoOther: a process that has the lock and does not release it cannot block others for ever.
+func TestHeldLockBlocksNoOther(t *testing.T) {
 	path := private(t)
 	s, c := open(t, path, nil), candidate("a")
 	holder, err := pathsafe.OpenRoot(path)
@@ -342,8 +342,8 @@ func TestWaits(t *testing.T) {
 	judge(t, s, c, nil)
 }
 
-// TestClosed: a store that was closed judges no candidate free.
-func TestClosed(t *testing.T) {
+// TestClosedStoreFreesNothing: a store that was closed judges no candidate free.
+func TestClosedStoreFreesNothing(t *testing.T) {
 	s := open(t, private(t), nil)
 	must(t, s.Close())
 	_, _, judgeErr := s.Update(t.Context(), candidate("a"), nil)

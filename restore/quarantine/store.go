@@ -16,7 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Log is told of each change before it is made. When it fails the change is not
+// Log receives each change before it is made. When it fails the change is not
 // made. It is called while the store is locked, and must not use it.
 type Log func(Change) error
 
@@ -86,7 +86,7 @@ func checkPrivate(dir *pathsafe.Dir) error {
 // Close closes the directory.
 func (s *Store) Close() error { return s.dir.Close() }
 
-// Update is told all that is computed of a candidate now. It holds what is new,
+// Update receives all that is computed of a candidate now. It holds what is new,
 // clears what is no longer found, leaves alone what is sticky, and returns what
 // holds the candidate, in the order of section 12, and what it has changed.
 func (s *Store) Update(ctx context.Context, c Candidate, found []Finding) (held []Mark, changed []Change, err error) {

@@ -90,7 +90,7 @@ func (s *Scene) Anywhere(p *preview.Preview, text string) string {
 	return strings.NewReplacer(p.ID(), "ID", s.RestoreRoot, "/restore", `"owner":`+uid, `"owner":"UID"`, OwnerShown(uint32(os.Geteuid())), "user UID |").Replace(text)
 }
 
-// Preview verifies and plans anew, and makes a preview of what comes out.
+// Preview verifies and plans anew, and makes a preview of the result.
 func (s *Scene) Preview() *preview.Preview {
 	s.T.Helper()
 	p, err := preview.New(context.Background(), s.Restore(), s.Request())

@@ -60,7 +60,7 @@ func (s Scope) Protected() bool {
 	return s == SameAgentIdentityLayer || s == OperatorContext || s == RestrictedContext
 }
 
-// Compare puts scopes in the order of section 5; what is no scope comes before.
+// Compare puts scopes in the order of section 5; what is not a scope comes before.
 func Compare(a, b Scope) int { return a.rank() - b.rank() }
 
 func (s Scope) rank() int {
@@ -72,7 +72,7 @@ func (s Scope) rank() int {
 	return -1
 }
 
-// Words are how a statement writes the scope; "" for what is no scope.
+// Words are how a statement writes the scope; "" for what is not a scope.
 // [FromWords] reads them.
 func (s Scope) Words() string {
 	if i := s.rank(); i >= 0 {

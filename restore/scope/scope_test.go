@@ -48,7 +48,7 @@ func TestScopes(t *testing.T) {
 		}
 	}
 	if scope.Compare("", scope.ProjectState) >= 0 || scope.Scope("x").Words() != "" {
-		t.Error("what is no scope has words, or a place")
+		t.Error("what is not a scope has words, or a place")
 	}
 }
 
@@ -201,7 +201,7 @@ func ExampleMap_Of() {
 }
 
 // TestExact: what is said of a path goes before any pattern, whatever the path
-// looks like; what is said of no output is unused, and what is no scope refused.
+// looks like; what is said of no output is unused, and what is not a scope is rejected.
 func TestExact(t *testing.T) {
 	parse := func(text string) (scope.Map, error) {
 		t.Helper()

@@ -1,6 +1,6 @@
 // Package statement reads the operator's approval of a restore (restore
 // savepoint protocol, section 10). For a commit a vague approval is none, so
-// there is one grammar; what does not fit it to the byte is refused with the
+// there is one grammar; what does not fit it to the byte is rejected with the
 // reason, and nothing is repaired.
 //
 // It trusts nothing and knows no preview. It promises that a [Statement] says
@@ -45,9 +45,9 @@
 //	Sure.                                                                 likewise
 //	Proceed with whatever makes sense.                                    likewise
 //	Approved.                                                             likewise
-//	Approved: restore everything.                                         "everything" is no scope
+//	Approved: restore everything.                                         "everything" is not a scope
 //	Approved: restore item R-001.                                         "only" is missing
-//	Approved: restore item R-1 only.                                      "R-1" is no id
+//	Approved: restore item R-1 only.                                      "R-1" is not an id
 //	Approved: restore items only.                            the "and" of a list is missing
 //	Approved: restore items only.                R-003 is named twice
 //	Approved: restore item R-001 only                                     the full stop is missing

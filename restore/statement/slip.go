@@ -51,7 +51,7 @@ func findSlip(text string) error {
 	return nil
 }
 
-// DiffersInForm reports whether a text that is no statement would be one with other upper and lower
+// DiffersInForm reports whether a text that is not a statement would be one with other upper and lower
 // case, other white space, a full stop at its end, and no quotes around it. It is none all the same.
 func DiffersInForm(text string) bool {
 	if _, err := Parse(text); err == nil || len(text) > longest {

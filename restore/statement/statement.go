@@ -22,7 +22,7 @@ const (
 // ErrVague reports that a text is not an explicit approval.
 var ErrVague = errors.New("the statement is not an explicit approval")
 
-// Error is why a text is refused. It is [ErrVague].
+// Error is why a text is rejected. It is [ErrVague].
 type Error struct {
 	Reason string // what is wrong with the text
 	Want   string // a statement that would be understood, for an example

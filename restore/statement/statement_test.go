@@ -288,9 +288,9 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestLong: a statement of nearly the greatest length is read, and one that
+// TestStatementOfNearlyFullLength: a statement of nearly the greatest length is read, and one that
 // names an item twice in it is found.
-func TestLong(t *testing.T) {
+func TestStatementOfNearlyFullLength(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("Approved: restore items R-001")
 	for n := 1003; b.Len() < statement.MaxLength-100; n += 2 {
@@ -476,7 +476,7 @@ func TestExampleIsNoAdvice(t *testing.T) {
 }
 
 // TestDiffersInForm: a text that differs from a statement in case, white space, the full stop and quotes
-// around it only is known as that, and is no statement; any other text is not.
+// around it only is known as that, and is not a statement; any other text is not.
 func TestDiffersInForm(t *testing.T) {
 	bare := strings.TrimSuffix(statement.Exactly, ".")
 	for text, want := range map[string]bool{

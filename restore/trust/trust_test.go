@@ -194,9 +194,9 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestOwn: the host needs no pin where it is declared to be its own, trusts no other validator by
+// TestOwnKeyRequiresNoPin: the host needs no pin where it is declared to be its own, trusts no other validator by
 // that, and is revoked like any other.
-func TestOwn(t *testing.T) {
+func TestOwnKeyRequiresNoPin(t *testing.T) {
 	a, b := id("a"), id("b")
 	for name, test := range map[string]struct {
 		files map[string]string
@@ -224,8 +224,8 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestUntrusted: a revoked validator is named before an earlier one that is not pinned.
-func TestUntrusted(t *testing.T) {
+// TestRevokedIsNamedFirst: a revoked validator is named before an earlier one that is not pinned.
+func TestRevokedIsNamedFirst(t *testing.T) {
 	a, b, c := id("a"), id("b"), id("c")
 	p, err := trust.Load(place(t, map[string]string{"trusted.d/a": a, "revoked.d/b": b}))
 	must(t, err)

@@ -93,7 +93,7 @@ func shotsOf(printed *bytes.Buffer, scenes []scene) (shots []shot, err error) {
 func (s *scene) cut(lines []string) []string {
 	for end := range max(0, len(lines)-1) {
 		if next := lines[end+1]; lines[end] == "" && (strings.HasPrefix(next, "# ") || strings.HasPrefix(next, "story: ")) {
-			lines = lines[:end] // that is no output of the command
+			lines = lines[:end] // that is not an output of the command
 			break
 		}
 	}

@@ -132,7 +132,7 @@ func (l *lodger) mounts(t *testing.T, uid int, at string, n int) {
 	case r.Hung, r.Killed(), r.Status != 0 && r.Status != 74 && r.Status != 3, r.Status == 3 && uid == 0:
 		t.Error(r)
 	case r.Status != 0 && !(names && strings.Contains(r.Stderr, "umount "+mountpoint) && strings.Contains(r.Stderr, fmt.Sprintf("user %d", alice))):
-		t.Errorf("not told what to do about %q: %v", mountpoint, r)
+		t.Errorf("no hint about %q: %v", mountpoint, r)
 	}
 	takeAwayIn(t, l.root)
 	if r.Status == 3 {
@@ -231,7 +231,7 @@ func TestPassedOver(t *testing.T) {
 		if len(got.Passed) != 1 || got.Passed[0].ID != newest || got.Passed[0].Count != 1 || !slices.Equal(got.Passed[0].Unread, []string{"z"}) {
 			t.Errorf("%+v of %v", got, r)
 		}
-		if want := "passed over: snapshot " + newest[:8]; !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stderr, "lacks 1 name that could not be read: z") {
+		if want := "skipped: snapshot " + newest[:8]; !strings.Contains(r.Stderr, want) || !strings.Contains(r.Stderr, "lacks 1 name that could not be read: z") {
 			t.Errorf("no %q: %v", want, r)
 		}
 	}

@@ -101,7 +101,7 @@ func TestServedPathsAreNotAsked(t *testing.T) {
 				want = []string{other}
 			}
 			if !ok && r.Status != 74 && !strings.Contains(name, "doctor") {
-				t.Errorf("%s is no fault of the machine: %v", name, r)
+				t.Errorf("%s is not a fault of the machine: %v", name, r)
 			}
 			for _, words := range want {
 				if !strings.Contains(r.Stdout+r.Stderr, words) {

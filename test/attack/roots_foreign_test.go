@@ -192,7 +192,7 @@ func (n *neighbourhood) withoutPreview(root string) map[string][]string {
 	return commands
 }
 
-// refused requires that a command was refused because of a directory of alice.
+// refused requires that a command was rejected because of a directory of alice.
 func (n *neighbourhood) refused(args []string, directory, real string) {
 	n.t.Helper()
 	r := n.spectrum(append(args, "--json")...)
@@ -229,7 +229,7 @@ func TestDoctorNamesWhoCanRenameARoot(t *testing.T) {
 
 // TestForeignRootOfAnother: --foreign-root names another directory than the one that a command
 // is for, which no other user can rename: that is a contradiction, and nothing is done. A
-// rollback or a restore that is refused is logged.
+// rollback or a restore that is rejected is logged.
 func TestForeignRootOfAnother(t *testing.T) {
 	beside(t, func(t *testing.T, n *neighbourhood) {
 		log := filepath.Join(n.State, "audit.log")

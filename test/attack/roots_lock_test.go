@@ -209,7 +209,7 @@ func TestLockIsTaken(t *testing.T) {
 }
 
 // TestLockIsReplaced: while a commit is at work, who may write in the root puts another file
-// in the place of its lock, or takes it away. No other command undoes the commit, and it ends.
+// in the place of its lock, or removes it. No other command undoes the commit, and it ends.
 func TestLockIsReplaced(t *testing.T) {
 	victims(t, func(t *testing.T, uid int) {
 		for _, change := range []string{"rm -f .spectrum06_lock", "mv .spectrum06_lock mine; : >.spectrum06_lock; chmod 666 .spectrum06_lock"} {

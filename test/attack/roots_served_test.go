@@ -12,7 +12,7 @@ import (
 // TestServedDirectoriesAreNotAsked: another user mounts what he serves over the restore
 // root or a directory on the way to it, on a directory in it, under the name of a staging
 // directory, or over the project, a directory of its outputs or the runs. He could answer with files of root that are set-id, or never.
-// Each command ends, and his server hears of none.
+// Each command ends, and his server receives no request.
 func TestServedDirectoriesAreNotAsked(t *testing.T) { victims(t, servedDirectories) }
 
 func servedDirectories(t *testing.T, uid int) {

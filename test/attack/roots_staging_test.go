@@ -77,7 +77,7 @@ func (n *neighbourhood) isNotHeldUp(i int, s staged) {
 	n.clear()
 }
 
-// getsOut requires that root is told that something is unfinished, that he is halted until he acts,
+// getsOut requires that root is shown that something is unfinished, that he is halted until he acts,
 // and that both ways out work.
 func (n *neighbourhood) getsOut(i int, s staged) {
 	n.t.Helper()

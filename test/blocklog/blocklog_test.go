@@ -90,8 +90,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestTorn: with an odd seed a write may be there in part, with an even one not.
-func TestTorn(t *testing.T) {
+// TestTornWrites: with an odd seed a write may be there in part, with an even one not.
+func TestTornWrites(t *testing.T) {
 	dir := t.TempDir()
 	base, out := filepath.Join(dir, "base"), filepath.Join(dir, "out")
 	must(t, os.WriteFile(base, make([]byte, 8*blockSize), 0o600))

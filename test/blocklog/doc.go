@@ -13,7 +13,7 @@
 // and takes its mount back when the test stops it, and when the test dies.
 //
 // A package that uses this one calls [Main] in its TestMain. All its mounts are
-// in a mount namespace of its own, and its loop devices let go of their files
+// in a mount namespace of its own, and its loop devices release their files
 // with the last mount: nothing is left, however the test ends.
 //
 // It needs root, /dev/fuse and loop devices; [Need] skips where they are not.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a process is told that was started again.
+// What is passed to a process that is started again.
 const (
 	serverEnv    = "SPECTRUM_TEST_BLOCKLOG" // serve: image, log and mountpoint, a line each
 	namespaceEnv = "SPECTRUM_TEST_OWN_MOUNTS"

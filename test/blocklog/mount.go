@@ -10,7 +10,7 @@ import (
 )
 
 // Mount mounts the file system in a file on a directory. The loop device
-// between them lets go of the file when the file system is unmounted.
+// between them releases the file when the file system is unmounted.
 func Mount(file, dir, kind, options string) error {
 	loop, err := attach(file)
 	if err != nil {

@@ -104,7 +104,7 @@ func allFail(t *testing.T, bin, reason string, cases []suite.Case) {
 	}
 	runner(t, bin).RunAll(t.Context(), cases, func(c suite.Case, err error) {
 		if err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("%s: wanted to be told of %q: %v", c.Name, reason, err)
+			t.Errorf("%s: the error does not have %q: %v", c.Name, reason, err)
 		}
 	})
 }
@@ -297,7 +297,7 @@ func TestNoCase(t *testing.T) {
 	}
 }
 
-// TestBadCases: what is no case is not read.
+// TestBadCases: what is not a case is not read.
 func TestBadCases(t *testing.T) {
 	good := "text\n\nlaw: x\ncommand: verify a\nexit: 0\nresult: {}\n-- a dir --\n"
 	if _, err := suite.Parse("good", []byte(good)); err != nil {

@@ -127,7 +127,7 @@ func wellSaid(r harness.Reply, hits []sysfault.Call) error {
 			complain("the cause is %q", a.Cause)
 		}
 	case a.Code == "ROOT_LOCKED" && slices.ContainsFunc(hits, func(c sysfault.Call) bool { return filepath.Base(c.Path) == harness.Lock }):
-		status = []int{1} // the error is what is told of a link, or of what others may not open, in its place
+		status = []int{1} // the error is the answer for a link, or of what others may not open, in its place
 	case a.Code == "RESTORE_INTERNAL_ERROR", a.Code == "MACHINE_FAULT":
 		status = []int{74}
 	case slices.Contains(codes, a.Code) && (a.Phase == "EXECUTE" || a.Phase == "VERIFY"):

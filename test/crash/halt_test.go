@@ -19,7 +19,7 @@ func moving(c sysfault.Call) bool {
 	return !strings.HasPrefix(filepath.Base(c.Path), ".spectrum06_")
 }
 
-// TestHalt has the disk refuse every move from a point on, in the commit and in
+// TestHalt makes every move fail from a point on, in the commit and in
 // its rollback, while the journal can still be written: the root is halted, and
 // stays so until recover has done the work.
 func TestHalt(t *testing.T) {

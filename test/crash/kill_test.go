@@ -84,7 +84,7 @@ func (tr *trials) next(t *testing.T, s *harness.Site, n int, waiting string) har
 	}
 }
 
-// fits reports whether a command could end so: a preview of what has been restored is refused or
+// fits reports whether a command could end so: a preview of what has been restored is rejected or
 // shows conflicts, and a waiting preview has gone stale.
 func fits(r harness.Reply, n int, state harness.State) bool {
 	switch n % 6 {

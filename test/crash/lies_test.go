@@ -22,7 +22,7 @@ func TestLyingSync(t *testing.T) {
 }
 
 // TestShortWrites has each write and copy do half of what it was asked for. That
-// is no error: the rest must follow.
+// is not an error: the rest must follow.
 func TestShortWrites(t *testing.T) {
 	lies(t, sysfault.Plan{Short: true, Match: named("write", "pwrite64", "copy_file_range", "sendfile")}, "")
 }

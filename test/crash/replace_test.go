@@ -72,7 +72,7 @@ func everywhere(t *testing.T, make func(t *testing.T, dir string) *trials) {
 				t.Fatal(list)
 			}
 			s.Project.Must(t, "rollback", "--json", "--with-later", list.Savepoints[0].Attempt)
-			for name, thing := range s.Before { // what comes back out of the snapshot is another inode
+			for name, thing := range s.Before { // what is restored from the snapshot is another inode
 				thing.Inode = 0
 				s.Before[name] = thing
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// TestDenied lets the system refuse what the commit asks for. The code is the
+// TestDenied has the system deny what the commit requires. The code is the
 // law's, and the root is as before; without the hindrance the commit succeeds.
 func TestDenied(t *testing.T) {
 	for _, c := range []struct {

@@ -182,7 +182,7 @@ func (s *Site) ReportSeen() bool {
 	return false
 }
 
-// PreviewReply makes a preview, or is refused.
+// PreviewReply makes a preview, or is rejected.
 func (s *Site) PreviewReply(t testing.TB, plan *sysfault.Plan) Reply {
 	t.Helper()
 	args := []string{"preview", "-q", "--restore-root", s.Root}

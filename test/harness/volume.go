@@ -36,7 +36,7 @@ var (
 	Ext4Large = Ext4With("ext4", 64<<20, "-b", "4096", "-E", "nodiscard,lazy_itable_init=0")
 	Ext41K    = Ext4With("ext4-1k", 16<<20, "-b", "1024", "-E", "nodiscard")
 	Ext4Few   = Ext4With("ext4-few", 16<<20, "-b", "4096", "-E", "nodiscard", "-N", "192")
-	// A copy of an XFS has the same UUID, which the kernel mounts once unless told so.
+	// A copy of an XFS has the same UUID, which the kernel mounts only once without the option nouuid.
 	XFS = Format{
 		Name: "xfs", Kind: "xfs", Options: "nouuid", Size: 300 << 20,
 		Mkfs: []string{"mkfs.xfs", "-q", "-f", "-K"}, Slack: Usage{256 << 10, 1 << 40},

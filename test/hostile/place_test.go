@@ -41,8 +41,8 @@ type place struct {
 	check    func(command string, r reply)       // looks at each answer
 	inView   func(view string)                   // looks at the view
 	closed   []string                            // files that must not be opened for reading
-	started  chan *os.Process                    // is told of the process of a command
-	staged   bool                                // a commit that is refused has been at work in the root
+	started  chan *os.Process                    // receives the process of a command
+	staged   bool                                // a commit that is rejected has been at work in the root
 	restless map[string]bool                     // what changes by itself, by path below top
 	seen     *picture                            // after the last command, if nothing has changed since
 }

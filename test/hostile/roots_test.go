@@ -106,7 +106,7 @@ func (p *place) warns() {
 
 // obstacleRows are what stands where a target would be, or in its way. A link
 // out is found before anything else is; anything else is a
-// conflict of the preview, and the commit is refused before it stages.
+// conflict of the preview, and the commit is rejected before it stages.
 func obstacleRows() (entries []entry) {
 	add := func(row int, name, path string, commit verdict, with func(path string) error) {
 		want := planned(accepted, accepted, accepted)

@@ -98,7 +98,7 @@ func TestTableIsWhole(t *testing.T) {
 			}
 			for _, code := range v.codes() {
 				if !known(command, code) {
-					t.Errorf("%s: %s: %q is no verdict", e.title(), command, v)
+					t.Errorf("%s: %s: %q is not a verdict", e.title(), command, v)
 				}
 			}
 		}

@@ -120,6 +120,6 @@ func TestRollbackWithFewDescriptors(t *testing.T) {
 		})
 	}
 	if halted == 0 {
-		t.Error("no rollback was refused")
+		t.Error("no rollback was rejected")
 	}
 }

@@ -114,9 +114,9 @@ func hasOpen(pid int, file string) bool {
 	return false
 }
 
-// TestGrowing: a file that grows faster than it can be read is read to the size that it had when
+// TestGrowingFileEnds: a file that grows faster than it can be read is read to the size that it had when
 // it was opened. Without that it would never end.
-func TestGrowing(t *testing.T) {
+func TestGrowingFileEnds(t *testing.T) {
 	p := newProject(t)
 	dir := p.forge(t, "run", forge.Outputs{"log": "at first"})
 	key, log := filepath.Join(p.dir, "key.pem"), filepath.Join(p.dir, "log")

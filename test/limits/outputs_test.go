@@ -40,7 +40,7 @@ func manyNames(t *testing.T, n int) {
 	}
 }
 
-// TestTooLarge: what is larger than its limit is refused, and nothing of it is
+// TestTooLarge: what is larger than its limit is rejected, and nothing of it is
 // read, however large it is. Five million names have more than 400 MiB.
 func TestTooLarge(t *testing.T) {
 	limits := map[string]int64{forge.OutputHashes: 256 * mib}
@@ -92,7 +92,7 @@ func TestErrorNamesNoGiant(t *testing.T) {
 	within(t, u, 7*size+24*mib)
 }
 
-// TestSealTooLarge: more inputs than TASK_SPEC.json can hold are refused before
+// TestSealTooLarge: more inputs than TASK_SPEC.json can hold are rejected before
 // anything is written. Control characters take six bytes in JSON.
 func TestSealTooLarge(t *testing.T) {
 	p := newProject(t)
@@ -118,7 +118,7 @@ exec "$0" "$@"`
 	}
 }
 
-// TestLongSealTooMany: more outputs than OUTPUT_HASHES.json can hold are refused
+// TestLongSealTooMany: more outputs than OUTPUT_HASHES.json can hold are rejected
 // before they are hashed.
 func TestLongSealTooMany(t *testing.T) {
 	sample.Need(t, sample.Long)

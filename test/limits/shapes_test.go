@@ -16,7 +16,7 @@ import (
 // A shape is some JSON of about n bytes that is expensive for one of the readers.
 type shape struct {
 	name string
-	bad  bool // it is no strict JSON
+	bad  bool // it is not strict JSON
 	json func(n int64) printer
 }
 

@@ -141,7 +141,7 @@ func TestPatches(t *testing.T) {
 		}
 	}
 	if err := r.load(".", "no such mutant"); err == nil {
-		t.Error("none is wanted, and that is no error")
+		t.Error("no error, although none was found")
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *reader) take(piece string) bool {
 }
 
 // unexpected is the error for whatever comes next. A byte order mark comes
-// here too: it is no white space (section 8.1).
+// here too: it is not white space (section 8.1).
 func (r *reader) unexpected(want string) error {
 	return fmt.Errorf("%.20q comes instead of %s", r.rest, want)
 }
@@ -224,7 +224,7 @@ func (r *reader) str() (string, error) {
 			}
 			text.WriteString(c)
 		case r.rest[0] < 0x20:
-			return "", r.unexpected("a character that is no control character")
+			return "", r.unexpected("a character that is not a control character")
 		default:
 			text.WriteByte(r.rest[0])
 			r.rest = r.rest[1:]
@@ -232,7 +232,7 @@ func (r *reader) str() (string, error) {
 	}
 }
 
-// escape: section 7, after the backslash. Half of a surrogate pair alone is no
+// escape: section 7, after the backslash. Half of a surrogate pair alone is not a
 // character.
 func (r *reader) escape() (string, error) {
 	for letter, c := range map[string]string{

@@ -26,7 +26,7 @@ func TestSlowWriterKnowsShortestDigits(t *testing.T) {
 }
 
 // TestCharacters: written as UTF-8 and escaped, each is read as itself; and what
-// is no character is refused. (The table of the suite stands in package
+// is not a character is rejected. (The table of the suite stands in package
 // canonjson, whose tests hold this parser against it too.)
 func TestCharacters(t *testing.T) {
 	for c := rune(0); c <= 0x10ffff+1; c++ {
@@ -50,7 +50,7 @@ func TestCharacters(t *testing.T) {
 	}
 }
 
-// encode writes a code point as UTF-8 would, also one that is no character.
+// encode writes a code point as UTF-8 would, also one that is not a character.
 func encode(c rune) string {
 	switch {
 	case c < 0x80:

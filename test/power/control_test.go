@@ -12,7 +12,7 @@ import (
 )
 
 // lying is a plan under which no staged file is ever synced, though the program
-// is told so.
+// gets an error.
 func lying() *sysfault.Plan {
 	return &sysfault.Plan{N: 1, Onward: true, Lie: true, Match: func(c sysfault.Call) bool {
 		switch c.Name {

@@ -81,7 +81,7 @@ var lockForm = regexp.MustCompile(`^\.spectrum06_lock(_[0-9a-f]{8}(-[0-9a-f]{4})
 
 // withoutLock takes the calls out of a trace that make and remove the lock of the root, which
 // no rule is about. It need not outlive a power cut, for nothing holds a flock then: one that is
-// back is taken, one that is gone is made anew (TestLockAfterLoss). To make it is no change of
+// back is taken, one that is gone is made anew (TestLockAfterLoss). To make it is not a change of
 // the root, so the state directory need not be safe by then. A sync counts, whatever it is of.
 func (d discipline) withoutLock(all []effect) (rest []effect) {
 	isLock := func(path string) bool {
@@ -181,8 +181,8 @@ func (d *discipline) beforePublish(e effect) {
 }
 
 // beforeForget: what a record describes is durable before the record goes; what stood beside
-// the records is gone for good before INTENT, without which it would be foreign; and what leads
-// back is gone for good before the one that leads forward.
+// the records is gone permanently before INTENT, without which it would be foreign; and what leads
+// back is gone permanently before the one that leads forward.
 func (d *discipline) beforeForget(e effect) {
 	d.wantSafe("the journal forgets "+filepath.Base(e.path), func(path string) bool {
 		return d.outside(path) || d.kept(path) // the end of a commit is in the audit log

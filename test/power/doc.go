@@ -4,7 +4,7 @@
 // the file system beneath it is shut down by an ioctl: what was not in its log
 // is lost. A commit runs on a disk that logs every write (package blocklog), and
 // the disk is rebuilt as it could be after any of them. And a trace of a commit
-// is held against the rules of durability themselves, on the worst file system
+// is compared with the rules of durability themselves, on the worst file system
 // that POSIX allows; there every sync that is taken out must be missed.
 //
 // After the loss the root is recovered, and is then exactly as before the commit

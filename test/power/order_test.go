@@ -114,7 +114,7 @@ func theOnly(t *testing.T, pattern string) string {
 	return found[0]
 }
 
-// keeps traces a command, holds it against the rules, and takes its syncs out
+// keeps traces a command, compares it with the rules, and takes its syncs out
 // one by one.
 func keeps(t *testing.T, d discipline, site *harness.Site, state harness.State, args []string) []syncPoint {
 	t.Helper()

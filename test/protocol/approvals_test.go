@@ -66,7 +66,7 @@ func invalidForms(t *testing.T, _ *stage) {
 	}
 }
 
-// vagueIsNot: a vague answer is refused, restores nothing, and holds the candidate
+// vagueIsNot: a vague answer is rejected, restores nothing, and holds the candidate
 // until a person has clarified it.
 func vagueIsNot(t *testing.T, _ *stage) {
 	w := newFour(t)

@@ -187,7 +187,7 @@ func newKnot(t *testing.T) *fixture {
 	})
 }
 
-// newLate restores a candidate, takes its result artifacts away, and puts an
+// newLate restores a candidate, removes its result artifacts, and puts an
 // earlier one in its place.
 func newLate(t *testing.T) *fixture {
 	w := newFixture(t).pin(t, 1)

@@ -214,7 +214,7 @@ func (w *fixture) previewArgs(flags ...string) []string {
 	return append(args, w.runs...)
 }
 
-// ask makes a preview, or is refused.
+// ask makes a preview, or is rejected.
 func (w *fixture) ask(t testing.TB, flags ...string) harness.Reply {
 	t.Helper()
 	return w.Run(t, nil, w.previewArgs(append([]string{"--json"}, flags...)...)...)

@@ -23,7 +23,7 @@ func TestSingleUse(t *testing.T) {
 	w.committed(t, exactly)
 }
 
-// TestUsedByRefusal: so it is when the commit was refused: nothing has changed,
+// TestUsedByRefusal: so it is when the commit was rejected: nothing has changed,
 // and yet it was used.
 func TestUsedByRefusal(t *testing.T) {
 	w := newFour(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // TestModel plays random commands against the program and against a model that
-// knows who has approved what: what comes into a root was approved for it, byte
+// knows who has approved what: what enters a root was approved for it, byte
 // for byte, and every command ends with the status of the command line's law.
 func TestModel(t *testing.T) { play(t, sample.Rand(t), sample.Of(100, 300, 300)) }
 
@@ -366,10 +366,10 @@ func (m *model) release() {
 	m.unchanged(r)
 }
 
-// touchSource breaks a source, mends it, or gives it another time.
+// touchSource breaks a source, repairs it, or gives it another time.
 func (m *model) touchSource() {
 	path := slices.Sorted(maps.Keys(m.files))[m.r.IntN(len(m.files))]
-	for _, name := range slices.Sorted(maps.Keys(m.files)) { // what is broken is mended soon
+	for _, name := range slices.Sorted(maps.Keys(m.files)) { // what is broken is repaired soon
 		if m.files[name].broken {
 			path = name
 		}

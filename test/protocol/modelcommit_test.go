@@ -307,7 +307,7 @@ func (m *model) afterKill(root *rootModel) {
 }
 
 // stranger looks at a root in which another state directory's commit was killed:
-// it is refused with 3, and ends nothing that is not its own.
+// it is rejected with 3, and ends nothing that is not its own.
 func (m *model) stranger(k *killedCommit, root int) {
 	before := m.take(root)
 	r := m.run(1-k.host, nil, m.previewArgs(k.wanted.cand, root, nil)...)

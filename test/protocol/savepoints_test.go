@@ -136,7 +136,7 @@ func TestDrift(t *testing.T) {
 	if r := w.Run(t, nil, "verify", "--project-root", w.root, w.savepoints(t)[0].RunDir); r.Status != 1 {
 		t.Error(r)
 	}
-	w.preview(t, "--scope", "decisions") // what has drifted is no reason not to look
+	w.preview(t, "--scope", "decisions") // what has drifted is not a reason not to look
 }
 
 // changing matches what can change the disk, in the state directory and in the

@@ -13,7 +13,7 @@ import (
 )
 
 // TestQuarantineIsPrinted: the report, the page and the JSON say of a candidate what the
-// quarantine store says, and nothing else does: a vague approval is no finding, and a
+// quarantine store says, and nothing else does: a vague approval is not a finding, and a
 // finding that was released holds nothing.
 func TestQuarantineIsPrinted(t *testing.T) {
 	told := func(w *fixture, rules ...string) {

@@ -59,11 +59,11 @@ func swapFound(name, with string, find func(*attempt) string) attack {
 }
 
 // follow undoes an exchange whose path was looked up in staging, and that the kernel made only
-// when the subtree had moved to its place: it cannot be told from an attack on a target. One that
+// when the subtree had moved to its place: it cannot be distinguished from an attack on a target. One that
 // was made before the move stays.
 func (a *attempt) follow(theirs string) {
 	stage, name, _ := strings.Cut(strings.TrimPrefix(a.found, a.Root+"/"), "/")
-	name, ok := strings.CutPrefix(name, "new/") // where what comes is staged at its own path
+	name, ok := strings.CutPrefix(name, "new/") // where the new file is staged at its own path
 	if !ok || !isStaging(stage) {
 		return
 	}

@@ -20,7 +20,7 @@ func (a *attempt) end(t *testing.T, r harness.Reply, attack attack) {
 	case r.Status == 0:
 		a.compare(t, a.after(t), attack)
 		a.recoverCleanly(t, attack)
-	case refused(r) && attack.ours: // what comes back after the last look cannot be seen
+	case refused(r) && attack.ours: // what is put back after the last look cannot be seen
 		a.wantKnown(t, attack)
 	case refused(r):
 		a.compare(t, a.same(t), attack)
@@ -43,7 +43,7 @@ func (a *attempt) compare(t *testing.T, want harness.Tree, attack attack) {
 }
 
 // seen is the root without what no program can know of: what is left in a
-// staging directory that was taken away, and empty directories of the commit in
+// staging directory that was removed, and empty directories of the commit in
 // a parent that was hidden while they were looked for.
 func (a *attempt) seen(t *testing.T, attack attack) harness.Tree {
 	t.Helper()

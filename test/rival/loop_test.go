@@ -80,7 +80,7 @@ func (a *attempt) contest(t *testing.T, attack attack, random *rand.Rand) harnes
 }
 
 // harass waits for the commit to begin, and then acts and undoes until it ends.
-// The first act comes at any moment of a commit, and some commits it lets go.
+// The first act comes at any moment of a commit, and it lets some commits pass.
 func (a *attempt) harass(ctx context.Context, attack attack, random *rand.Rand) {
 	for a.staging() == "" {
 		if ctx.Err() != nil {

@@ -177,7 +177,7 @@ func wantBusy(t *testing.T, loser harness.Reply, winner int) string {
 }
 
 // TestSecondInEveryWindow stops a commit before each of its calls and lets a
-// second one, a preview and a recover try. All are refused while the lock is
+// second one, a preview and a recover try. All are rejected while the lock is
 // held, and say by whom; a recover that waits is done in the end.
 func TestSecondInEveryWindow(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func TestEveryCaseIsTriedOverManySeeds(t *testing.T) {
 	}
 }
 
-func TestPick(t *testing.T) {
+func TestPickIsReproducible(t *testing.T) {
 	t.Setenv("SPECTRUM_TESTS", "sample")
 	all := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
 	picked := map[int]bool{}
@@ -54,7 +54,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-func TestFrom(t *testing.T) {
+func TestFromStartsBySeed(t *testing.T) {
 	all := []int{0, 1, 2, 3, 4}
 	first := map[int]bool{}
 	for seed := range 50 {

@@ -38,7 +38,7 @@ const (
 )
 
 // Run runs argv to its end under the plan. When ctx ends first, the command is
-// killed and the error says so. The status of the command is no error.
+// killed and the error says so. The status of the command is not an error.
 func Run(ctx context.Context, plan Plan, argv ...string) (Result, error) {
 	if len(argv) == 0 {
 		return Result{}, errors.New("sysfault: no command")

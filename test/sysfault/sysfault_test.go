@@ -73,7 +73,7 @@ func steps(dir string) {
 }
 
 func play(name string, p Plan) Plan {
-	// With -race a program sleeps a second before it exits, unless told not to.
+	// With -race a program sleeps a second before it exits, unless GORACE has atexit_sleep_ms=0.
 	p.Env = append(p.Env, "SYSFAULT_PROGRAM="+name, "GORACE=atexit_sleep_ms=0")
 	return p
 }
@@ -122,7 +122,7 @@ func TestOneCounterOverAllThreads(t *testing.T) {
 	}
 }
 
-func TestOnward(t *testing.T) {
+func TestFaultFromCallOnward(t *testing.T) {
 	const total = threads * each
 	for _, n := range []int{1, 40, total} {
 		dir := t.TempDir()
@@ -153,7 +153,7 @@ func TestKillComesBeforeTheCall(t *testing.T) {
 	}
 }
 
-func TestLies(t *testing.T) {
+func TestCallThatDoesNothing(t *testing.T) {
 	dir := t.TempDir()
 	r := run(t, play("steps", Plan{N: 1, Onward: true, Lie: true, Match: beneath(dir)}), dir)
 	const said = "mkdir <nil>\nopen <nil>\nwrite 10 <nil>\nrename <nil>\n"
@@ -174,7 +174,7 @@ func TestShort(t *testing.T) {
 	}
 }
 
-func TestBefore(t *testing.T) {
+func TestFaultBeforeCall(t *testing.T) {
 	dir := t.TempDir()
 	var seen []string
 	plan := Plan{N: 1, Onward: true, Match: beneath(dir), Record: true, Returns: true, Before: func(c Call) {
@@ -277,7 +277,7 @@ func TestQuietCalls(t *testing.T) {
 }
 
 // A plan that names its calls counts the same ones.
-func TestOnly(t *testing.T) {
+func TestPlanOfNamedCalls(t *testing.T) {
 	for _, only := range [][]string{nil, {"mkdirat"}, {"write", "mkdirat"}} {
 		r := run(t, play("threads", Plan{N: 5, Errno: syscall.EIO, Match: mkdirs, Only: only, Record: true}), t.TempDir())
 		if r.Calls != threads*each || r.Fired != 1 || string(r.Stdout) != "1" {

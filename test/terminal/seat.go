@@ -66,7 +66,7 @@ func (s *Seat) setSize(t testing.TB, columns, lines int) {
 	must(t, err)
 }
 
-// SetSize makes the screen as large as this. The program is not told.
+// SetSize makes the screen as large as this. The program gets no signal.
 func (s *Seat) SetSize(t testing.TB, columns, lines int) {
 	t.Helper()
 	s.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// refused are the commands that the documents show in order to be refused.
+// refused are the commands that the documents show in order to be rejected.
 var refused = []string{"bin/spectrum verify /tmp/demo/tampered/CONTRACTS/_runs/run-001"}
 
 // The least that the pages show together. With less, this package no longer finds it.

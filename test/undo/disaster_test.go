@@ -257,7 +257,7 @@ func (w *fixture) newestDamaged(t *testing.T, stands bool) {
 		return
 	}
 	answer = p.follows(answer, "rollback --emergency", "")
-	if !strings.Contains(answer, "passed over: snapshot "+newest[:8]) {
+	if !strings.Contains(answer, "skipped: snapshot "+newest[:8]) {
 		t.Fatalf("%q", answer)
 	}
 	if diff := harness.Diff(w.old, anew(w.picture(t))); diff != "" {

@@ -278,7 +278,7 @@ func (w *fixture) moves(c sysfault.Call) bool {
 	return harness.Inside(c.Path, w.above()) && !strings.HasPrefix(filepath.Base(c.Path), ".spectrum06_")
 }
 
-// TestHalt has the disk refuse every move from a point on, while journals and the
+// TestHalt makes every move fail from a point on, while journals and the
 // state directory can still be written: a root that is not as before is halted then,
 // and stays so until recover has done the work.
 func TestHalt(t *testing.T) {

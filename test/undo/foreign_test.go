@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/test/harness"
 )
 
-// TestTakeOfOthers: an ordinary user who takes a snapshot is told at once what of it he will
+// TestTakeOfOthers: an ordinary user who takes a snapshot is shown at once what of it he will
 // not be able to restore; what is all his own is not mentioned.
 func TestTakeOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {

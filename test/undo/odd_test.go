@@ -357,7 +357,7 @@ func TestOnlyPartial(t *testing.T) {
 
 // TestRollbackOfOthers: an ordinary user undoes a commit of which he may not read a file, or not
 // move one away: those stay, and are named, and the others go. The commit stands, and is undone when they
-// can be taken away; after that it says when it was.
+// can be removed; after that it says when it was.
 func TestRollbackOfOthers(t *testing.T) {
 	onEveryVolume(t, func(t *testing.T, u user, root string) {
 		at := func(name string) string { return filepath.Join(root, name) }
@@ -448,8 +448,8 @@ func TestRootOfOthers(t *testing.T) {
 	})
 }
 
-// TestOpenFileOfOthers: what another user has open to write to is kept, also where only root is
-// told who has a file open.
+// TestOpenFileOfOthers: what another user has open to write to is kept, also where only root can
+// see which process has a file open.
 func TestOpenFileOfOthers(t *testing.T) {
 	onEveryVolume(t, func(t *testing.T, u user, root string) {
 		shared := filepath.Join(root, "shared")

@@ -28,7 +28,7 @@ type orders struct {
 	View    string
 	Expect  expectation
 	Threads int
-	Reads   int   // of each thread; 0: until it is told to stop, or a read fails
+	Reads   int   // of each thread; 0: until it is stopped, or a read fails
 	Pages   bool  // read 4 KiB each, and not up to 256 KiB
 	Hold    bool  // open all files before the first read
 	Off     int64 // of the byte that is touched

@@ -42,7 +42,7 @@ func ends(t *testing.T, sum tally, readers int, allowed ...syscall.Errno) {
 }
 
 // TestKillWhileReading kills the server under its readers. They get an error,
-// the mount stays dead for all to see, until it is taken away by umount.
+// the mount stays dead for all to see, until it is removed by umount.
 func TestKillWhileReading(t *testing.T) {
 	files := large()
 	p := harness.New(t, files.files())
@@ -106,9 +106,9 @@ func control(t *testing.T, v *harness.View) string {
 	return filepath.Join(all, fmt.Sprint(st.Dev_minor))
 }
 
-// TestAbort cuts the connection under the readers: they get an error, the
+// TestCutConnectionEndsServer cuts the connection under the readers: they get an error, the
 // server ends by itself, and takes the mount away.
-func TestAbort(t *testing.T) {
+func TestCutConnectionEndsServer(t *testing.T) {
 	files := large()
 	v := harness.New(t, files.files()).Mount(t, harness.Mounting{})
 	abort := filepath.Join(control(t, v), "abort")
@@ -136,7 +136,7 @@ func waiting(t *testing.T, control string) int {
 }
 
 // TestStopped stops a server that is idle: who reads then waits, and can be
-// killed; the view can be taken away, and a server that goes on can serve. One
+// killed; the view can be removed, and a server that goes on can serve. One
 // file is closed before that: the kernel waits for the answer to its first
 // FLUSH of a mount even when the one who closes is killed.
 func TestStopped(t *testing.T) {

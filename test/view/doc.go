@@ -16,7 +16,7 @@
 //	a link to a mount point             TestMountpointThroughLink, fusemount.TestMountThroughSymlink
 //	signals with a file open            TestUnmountUnderLoad, TestManySignals, spectrum.TestBusyReader,
 //	                                    fusemount.TestMountBusyViewIsDetached, fusemount.TestMountGrace
-//	abort of the connection             TestAbort, fusemount.TestMountAborted
+//	abort of the connection             TestCutConnectionEndsServer, fusemount.TestMountAborted
 //	a stopped server, a killed reader   TestStopped, TestStoppedUnderLoad, fusemount.TestMountStopped
 //	a source truncated; past the end    TestSources, TestThousandReadersRace, TestPosix,
 //	                                    fusemount.TestMountPastTheEnd
@@ -30,7 +30,7 @@
 //	a mount in what is served           TestMountpointRejected; the script mount.txtar
 //
 // There is no unmount by itself: a dead view stays where it is, to be seen, until
-// umount or root takes it away, and no second process watches over the first.
+// umount or root removes it, and no second process watches over the first.
 //
 // What else the view must stand:
 //
@@ -40,7 +40,7 @@
 //	go-fuse's own functions             TestPosix
 //	git, sqlite3, copying, building     TestGit, TestSQLite, TestCopies, TestGoBuild
 //
-// What was found to be the kernel's and is no promise: the first file of a mount
+// What was found to be the kernel's and is not a promise: the first file of a mount
 // that is ever closed is waited for in the kernel until the server answers, also
 // by a process that was killed; a request that a stopped server has taken already
 // holds its reader until the server goes on or dies; and a page that does not

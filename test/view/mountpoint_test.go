@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMountpointRejected: where a view must not be it is refused with a reason,
+// TestMountpointRejected: where a view must not be it is rejected with a reason,
 // and nothing is mounted. A dead view is in TestKillWhileReading.
 func TestMountpointRejected(t *testing.T) {
 	p := harness.New(t, harness.Small())

@@ -60,7 +60,7 @@ func TestRenamedRun(t *testing.T) {
 	}
 }
 
-// committed restores the run, looks at all that is told of it, and takes it back.
+// committed restores the run, looks at all that is reported, and takes it back.
 func (o *outputs) committed(root, run string) {
 	id := strings.TrimSpace(o.p.Must(o.t, "preview", "--restore-root", root, run).Stdout)
 	o.command(harness.CommitArgs(id)...)

@@ -232,6 +232,6 @@ func (o opens) add(path string) {
 func (o opens) none() {
 	o.t.Helper()
 	if n, err := unix.Read(o.fd, make([]byte, 4096)); err != unix.EAGAIN {
-		o.t.Errorf("a source that is no file was opened: %d bytes of events, %v", n, err)
+		o.t.Errorf("a source that is not a file was opened: %d bytes of events, %v", n, err)
 	}
 }

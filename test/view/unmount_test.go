@@ -43,7 +43,7 @@ func TestUnmountUnderLoad(t *testing.T) {
 	}
 }
 
-// TestManySignals: however often it is told to end, a server unmounts first.
+// TestManySignals: however many signals it receives, a server unmounts first.
 func TestManySignals(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []syscall.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT} {

@@ -102,7 +102,7 @@ func TestSumStopsAtLimitAndAtEnd(t *testing.T) {
 }
 
 // TestEveryBlockIsBound flips one bit in each block in turn, at its first,
-// middle and last byte: that block is refused, and every other still reads.
+// middle and last byte: that block is rejected, and every other still reads.
 func TestEveryBlockIsBound(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		data := random(5*bs + 100)

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzReadRange reads any ranges of a file of any size, cached and not, while
-// its bytes change and its end moves: what comes is what was hashed, or an
+// its bytes change and its end moves: what follows is what was hashed, or an
 // error that names the block that is bad.
 func FuzzReadRange(f *testing.F) {
 	for _, text := range []string{
@@ -89,7 +89,7 @@ func (r *ranges) offset() int {
 func (r *ranges) run() {
 	for step := 0; len(r.rest) > 0 && step < 10; step++ {
 		switch r.next() % 8 {
-		case 't' % 8: // tamper, or mend
+		case 't' % 8: // tamper, or repair
 			if at := r.offset(); at < len(r.now) {
 				r.now[at] ^= 0x10
 			}

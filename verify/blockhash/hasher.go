@@ -52,7 +52,7 @@ func (h *Hasher) Every(bytes int64) *Hasher {
 func (h *Hasher) Values() []byte { return h.values }
 
 // Sum reads r from its start, at most limit bytes, and returns the table of the bytes read. A
-// file that ends earlier is no error: the table has its size. Sum stops when ctx is done.
+// file that ends earlier is not an error: the table has its size. Sum stops when ctx is done.
 func (h *Hasher) Sum(ctx context.Context, r io.ReaderAt, limit int64) (Table, error) {
 	t := h.begin()
 	for t.size < limit {

@@ -8,7 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 )
 
-// TestWatched: every byte that is read is told of, and the reader is the same.
+// TestWatched: every byte that is read is reported, and the reader is the same.
 func TestWatched(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789"), bs/4)
 	source := bytes.NewReader(content)

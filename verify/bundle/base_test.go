@@ -235,8 +235,8 @@ func listOf(t interface{ Fatal(args ...any) }, tree map[string]leaf) *bundle.Bas
 	return list
 }
 
-// TestSealLeave: what the caller leaves out is out on both sides, and told once; of a base's files those
-// whose modes are not known differ by their bytes only, and one whose name no output can have is refused
+// TestSealLeave: what the caller leaves out is out on both sides, and reported once; of a base's files those
+// whose modes are not known differ by their bytes only, and one whose name no output can have is rejected
 // unless it is left out.
 func TestSealLeave(t *testing.T) {
 	key, err := bundle.GenerateKey()

@@ -64,8 +64,8 @@ func TestSealBlocks(t *testing.T) {
 	}
 }
 
-// TestThinned: values of larger blocks are some of those of the default ones.
-func TestThinned(t *testing.T) {
+// TestValuesOfLargerBlocks: values of larger blocks are some of those of the default ones.
+func TestValuesOfLargerBlocks(t *testing.T) {
 	valuesOf := func(size int, block int64) []byte {
 		h := blockhash.NewHasher().Every(block)
 		if _, err := h.Sum(t.Context(), bytes.NewReader(make([]byte, size)), int64(size)); err != nil {

@@ -72,7 +72,7 @@ func digestMessage(context string, digest [sha256.Size]byte) []byte {
 	return fmt.Appendf(nil, "spectrum %s\n%x\n", context, digest)
 }
 
-// errNoKey is what the zero Key is refused with.
+// errNoKey is what the zero Key is rejected with.
 var errNoKey = errors.New("no key")
 
 // maxKeyFile bounds a key file; a PKCS#8 Ed25519 key has some 120 bytes.

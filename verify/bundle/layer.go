@@ -25,7 +25,7 @@ type Layer struct {
 	// or [UserOverlay]; "" is both.
 	Attributes string
 	// Since, unless zero, is when the overlay was mounted: a file of Lower that was changed
-	// after that is no base, since it is unknown which content the overlay has shown. Seen are
+	// after that is not a base, since it is unknown which content the overlay has shown. Seen are
 	// files, by path, for which that is known all the same.
 	Since time.Time
 	Seen  map[string]BaseFile

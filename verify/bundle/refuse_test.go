@@ -139,7 +139,7 @@ func TestSealRejects(t *testing.T) {
 }
 
 // TestSealOfOtherMount: what is mounted in an output directory would be left
-// out without a word, so it is refused.
+// out without a word, so it is rejected.
 func TestSealOfOtherMount(t *testing.T) {
 	s := newSealing(t)
 	s.Write("bad/a", "a")

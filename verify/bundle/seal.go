@@ -66,7 +66,7 @@ type SealOptions struct {
 	// of the project and of a base, and "" for none. It is called before the patterns are
 	// matched.
 	Leave   func(path string, mode fs.FileMode) Why
-	LeftOut func([]LeftOut) // is told what was left out, before anything is hashed; may be nil
+	LeftOut func([]LeftOut) // receives what was left out, before anything is hashed; may be nil
 
 	// Restricted reports whether a file may hold a secret, or has a scope that a preview does not
 	// propose unasked: a set that only removes does not carry it. It may be nil.

@@ -45,7 +45,7 @@ func FuzzStrictJSON(f *testing.F) {
 		case err == nil && (!strict || !json.Valid(data)):
 			t.Errorf("accepted: jsontext %v, encoding/json %v", strict, json.Valid(data))
 		case err != nil && strict && !tooMuch(data):
-			t.Errorf("refused without reason: %v", err)
+			t.Errorf("rejected without reason: %v", err)
 		case err != nil && len(value.Append(nil)) > 0:
 			t.Errorf("a value came with the error %v", err)
 		case err == nil && tooMuch(data):
@@ -91,7 +91,7 @@ func FuzzCanonical(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		value, err := canonjson.Parse(data)
 		if err != nil {
-			t.Skip("refused")
+			t.Skip("rejected")
 		}
 		checkCanonical(t, data, value)
 	})

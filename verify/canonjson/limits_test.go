@@ -182,7 +182,7 @@ func TestTimeInProportion(t *testing.T) {
 }
 
 // TestUnsortedDepth: objects that are out of order, one in the other, cost what others
-// of the same size cost. Each shape is held against the same text in order.
+// of the same size cost. Each shape is compared with the same text in order.
 func TestUnsortedDepth(t *testing.T) {
 	const levels = 510
 	size := sample.Of(4, 8, 8) << 20
@@ -279,7 +279,7 @@ func (w *fullWriter) Write(p []byte) (int, error) {
 	return int(n), nil
 }
 
-// TestTooLarge: what offsets of 32 bits cannot tell apart is refused before it
+// TestTooLarge: what offsets of 32 bits cannot tell apart is rejected before it
 // is looked at. The pages of this input are never touched.
 func TestTooLarge(t *testing.T) {
 	data, err := syscall.Mmap(-1, 0, 4<<30, syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)

@@ -309,7 +309,7 @@ func TestSuite(t *testing.T) {
 }
 
 // TestSuiteInside puts every case where artifacts have their values: what is
-// refused alone is refused as a member's value and as an element too.
+// rejected alone is rejected as a member's value and as an element too.
 func TestSuiteInside(t *testing.T) {
 	for _, c := range suite {
 		if strings.HasPrefix(c.name, "i 51") || strings.Trim(c.in, " \t\r\n") == "" {

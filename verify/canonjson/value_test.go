@@ -158,7 +158,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestWithout(t *testing.T) {
+func TestObjectWithoutMember(t *testing.T) {
 	for _, c := range []struct{ in, name, want string }{
 		{`{"a":1,"b":2,"c":3}`, "a", `{"b":2,"c":3}`},
 		{`{"a":1,"b":2,"c":3}`, "b", `{"a":1,"c":3}`},
@@ -183,7 +183,7 @@ func mustObject(t *testing.T, in string) canonjson.Object {
 	t.Helper()
 	object, ok := mustParse(t, []byte(in)).Object()
 	if !ok {
-		t.Fatalf("%s is no object", in)
+		t.Fatalf("%s is not an object", in)
 	}
 	return object
 }

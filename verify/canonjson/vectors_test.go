@@ -51,7 +51,7 @@ func TestCanonicalVectors(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			if again := canonical(t, []byte(want)); again != want {
-				t.Errorf("the canonical form is no fixed point: %s", again)
+				t.Errorf("the canonical form is not a fixed point: %s", again)
 			}
 		})
 	}

@@ -202,7 +202,7 @@ func TestAsGit(t *testing.T) {
 		r, err := ignore.New(dir, nil)
 		must(t, err)
 		if _, err := r.Match("x", false); errors.Is(err, ignore.ErrPattern) {
-			rt.Skip("refused")
+			rt.Skip("rejected")
 		}
 		for _, name := range names {
 			if got := leftOut(t, r, name); got != slices.Contains(want, strings.TrimSuffix(name, "/")) {

@@ -167,7 +167,7 @@ const (
 	named           // a name that comes from a bundle or from the disk
 )
 
-// Code says that a value is no prose.
+// Code says that a value is not prose.
 func (f field) Code() bool { return f.kind != prose }
 
 // cell is the value in a table of Markdown.

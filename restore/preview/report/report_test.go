@@ -117,7 +117,7 @@ func checkShown(t *testing.T, name, shown string) {
 	}
 }
 
-// TestQuote: what is quoted can be told from everything else that is quoted.
+// TestQuote: what is quoted can be distinguished from everything else that is quoted.
 func TestQuote(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range append(hostileNames, "", "a", `a\`, `a\|`, `a|`, `a\\|`, "é", "名", "a b", `\n`, "\n", `\u202e`) {
@@ -143,7 +143,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// TestBracketsOfCode: a bracket that was opened before a word is no part of the code that it is.
+// TestBracketsOfCode: a bracket that was opened before a word is not part of the code that it is.
 func TestBracketsOfCode(t *testing.T) {
 	for words, want := range map[string]string{
 		"it is immutable (chattr +i)": "it is immutable (chattr `+i`)",
@@ -239,7 +239,7 @@ func TestIdenticalIsOneLine(t *testing.T) {
 }
 
 // TestRunsByItself: what runs by itself, and what agents follow, is named with why, in the
-// report and on the page, however many other files there are; it is no low risk.
+// report and on the page, however many other files there are; it is not a low risk.
 func TestRunsByItself(t *testing.T) {
 	s := bareScene(t)
 	outputs := map[string]string{"tool": "#!/bin/sh\n"}

@@ -104,7 +104,7 @@ func TestSummaryOrder(t *testing.T) {
 	for _, want := range []string{"IN PART: ", "files      2 in conflict, 2 to create, 1 left out", "C-002 state_conflict: preview again with --replace", "C-003 state_conflict: leave R-003 out", "conflict   b/changed.txt  +2 -1  R-002\n", "conflict   b/same.txt  the same file is there, 4 B  R-003\n", "create     a/new.txt  4 B  R-001\n", "left out   deploy/.env  the scope was"} {
 		next := strings.Index(text, want)
 		if next <= at {
-			t.Errorf("%q is not there, or not after what comes before it:\n%s", want, text)
+			t.Errorf("%q is not there, or not after the line before it:\n%s", want, text)
 		}
 		at = next
 	}

@@ -59,7 +59,7 @@ type part struct {
 }
 
 // partsOf takes a line of a file apart. A tab stays what it is. What is escaped
-// is told from the same characters in the file by being a part of its own.
+// is distinguished from the same characters in the file by being a part of its own.
 func partsOf(line string) []part {
 	var parts []part
 	var scan visible.Scanner

@@ -208,7 +208,7 @@ func editsDiverged() []suite.Case {
 	}
 }
 
-// editsBlocked: something that is no file is at a path of a change set.
+// editsBlocked: something that is not a file is at a path of a change set.
 func editsBlocked() []suite.Case {
 	notes := there("notes/old.txt", "notes\n")
 	block := func(name, says, code, phase string, entries ...suite.Entry) suite.Case {

@@ -211,7 +211,7 @@ func (d *draft) command(l law) suite.Command {
 }
 
 // given are members of details that are not demanded. Two faults whose verdicts
-// are otherwise the same are not told apart by them.
+// are otherwise the same are not distinguished by them.
 func (d *draft) given(l law, v verdict) forge.Fields {
 	given := forge.Fields{}
 	for name, value := range v.given {

@@ -201,7 +201,7 @@ func hashesMissing() fault {
 	}
 }
 
-// hashesForm is a "hashes" that is no object. The law does not say whether that
+// hashesForm is a "hashes" that is not an object. The law does not say whether that
 // is found in phase 2 or in phase 4.
 func hashesForm(how string, value any) fault {
 	f := hashesMissing()
@@ -211,7 +211,7 @@ func hashesForm(how string, value any) fault {
 	return f
 }
 
-// hashValue is a hash that is no string.
+// hashValue is a hash that is not a string.
 func hashValue(how string, value any) fault {
 	return fault{
 		name:    "hashes-value-" + how,

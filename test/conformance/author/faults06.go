@@ -133,7 +133,7 @@ func absolutelyLinkedSource(path string) fault {
 	return f
 }
 
-// conflict is a target that exists, or a parent that is no directory (D10, D11).
+// conflict is a target that exists, or a parent that is not a directory (D10, D11).
 func conflict(path, how, says string, entries ...suite.Entry) fault {
 	f := onlyRestore("target-exists-"+how, "in the restore root "+says, []string{"target " + how},
 		in06(stepConflicts, 0, "existing targets", "RESTORE_TARGET_PATH_EXISTS").on(path).under("section 5.4, D10, D11"),

@@ -5,7 +5,7 @@
 // It knows the laws and asks no program: every fault of its tables names what
 // each law says to it, and where in that law's order. The verdict on a case is
 // the first of its faults in that order. A pair of faults whose order no law
-// decides is no case.
+// decides is not a case.
 package main
 
 import (

@@ -49,7 +49,7 @@ func (f fault) expecting(path string, change func(string) string) fault {
 
 func upper(s string) string { return strings.ToUpper(s) }
 
-// replaced is an output in whose place stands something that is no regular file,
+// replaced is an output in whose place stands something that is not a regular file,
 // or nothing (D4).
 func replaced(path, how, says string, in *file, beside ...suite.Entry) fault {
 	return outputFault(path, "output-"+plain(path)+"-"+how, path+" "+says, "OUTPUT_MISSING", forge.Fields{"path": path},

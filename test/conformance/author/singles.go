@@ -166,7 +166,7 @@ func text06(f fault) []string {
 	return []string{sentence(f.says), fmt.Sprintf("SPECTRUM-05 has nothing against the bundle. A restore answers %s, phase %s, and writes nothing.", v.code, v.phase)}
 }
 
-// laws06 are the laws a case of a restore is run by. A link that is no regular
+// laws06 are the laws a case of a restore is run by. A link that is not a regular
 // file is D4's in SPECTRUM-05; SPECTRUM-02 says nothing of links.
 func laws06(f fault) []law {
 	if slices.Contains(f.touches, forge.OutputHashes+":hashes") {

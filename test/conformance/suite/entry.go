@@ -160,7 +160,7 @@ func hexLines(data []byte) []byte {
 	return b
 }
 
-// escape writes a path, a link's target or an argument as one word: what is no
+// escape writes a path, a link's target or an argument as one word: what is not a
 // printable character of UTF-8, white space, and "%" itself are %XX.
 func escape(s string) string {
 	var b strings.Builder

@@ -185,7 +185,7 @@ type answer struct {
 }
 
 // play carries a command out. A restore is a preview and its commit; where the
-// preview is refused, that is the answer.
+// preview is rejected, that is the answer.
 func (s *stage) play(ctx context.Context, cmd Command) (answer, error) {
 	args := s.expand(cmd.Args[1:])
 	if cmd.Args[0] == "verify" {

@@ -81,7 +81,7 @@ type thing struct {
 // picture is all that is below a directory.
 type picture map[string]thing
 
-// large files are told apart by their history alone.
+// large files are distinguished by their history alone.
 const large = 1 << 20
 
 func take(work string) (picture, error) {

@@ -117,7 +117,7 @@ func (d *directory) writable(err error, v machine.Volume) Check {
 		c.Found = fmt.Sprintf("%q is mounted read-only", orUnknown(v.Mountpoint))
 		remedy = "find out why (\"dmesg\"), then as root: mount -o remount,rw " + words.Shell(orUnknown(v.Mountpoint)) + "; or " + d.elsewhere
 	}
-	return c.but(Fail, "nothing can be written here: a restore is refused with RESTORE_TARGET_NOT_WRITABLE", remedy)
+	return c.but(Fail, "nothing can be written here: a restore is rejected with RESTORE_TARGET_NOT_WRITABLE", remedy)
 }
 
 // Names of file systems. A name that ends with "." covers all that begin with it.
@@ -287,7 +287,7 @@ var features = map[machine.Feature]struct {
 	without     Health
 	consequence string
 }{
-	machine.Lock:          {"a lock excludes other processes on this host", Fail, "concurrent commits cannot be excluded: every commit is refused"},
+	machine.Lock:          {"a lock excludes other processes on this host", Fail, "concurrent commits cannot be excluded: every commit is rejected"},
 	machine.MountID:       {"mounts can be distinguished", Warn, "bind mounts beneath the root are not detected, and files may be written into them"},
 	machine.BirthTime:     {"files have a birth time", Warn, "after a crash, a file that reuses the inode number of a staged file is distinguished from it only by size and SHA-256"},
 	machine.Mode:          {"permission bits are kept", Fail, "restored files cannot get their mode: every commit is rolled back"},

@@ -149,7 +149,7 @@ func filesCheck(state *statedir.Dir) Check {
 		c.Found = fmt.Sprintf("%q is not a regular file", e.Path)
 		return c.but(Warn, "no command takes it: what needs it ends with an error", fmt.Sprintf("find out which process created it; then mv %s %s", words.Shell(e.Path), words.Shell(e.Path+".aside")))
 	}
-	return c.but(Warn, "a key that others may read is refused; a log that others may write proves nothing", remedy)
+	return c.but(Warn, "a key that others may read is rejected; a log that others may write proves nothing", remedy)
 }
 
 // parentsCheck looks at the directories above the state directory, whether that is there

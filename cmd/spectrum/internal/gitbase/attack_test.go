@@ -136,7 +136,7 @@ func (r *repo) object(kind, content string) []byte {
 	return sum[:]
 }
 
-// TestHostileTrees: a commit that no checkout takes is refused as a whole.
+// TestHostileTrees: a commit that no checkout takes is rejected as a whole.
 func TestHostileTrees(t *testing.T) {
 	r := newRepo(t)
 	inner := string(r.object("tree", "100644 hooks\x00"+string(r.object("blob", "x"))))

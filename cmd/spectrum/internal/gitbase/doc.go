@@ -35,5 +35,5 @@
 // interrupted.
 //
 // git reads objects as they are stored: it does not verify that they have the hashes by which they are
-// named. A base is a claim of the producer, and a preview holds it against the restore root.
+// named. A base is a claim of the producer, and a preview compares it with the restore root.
 package gitbase

@@ -149,7 +149,7 @@ func TestAccepted(t *testing.T) {
 	accepted(t, all.Bytes(), changes)
 }
 
-func TestSame(t *testing.T) {
+func TestSameContentHasNoPatch(t *testing.T) {
 	if made := patch.Text("x", text("a"), text("a")); made != nil {
 		t.Errorf("%s", made)
 	}

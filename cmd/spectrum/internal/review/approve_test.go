@@ -179,7 +179,7 @@ func TestTypedUnseen(t *testing.T) {
 	}
 }
 
-// TestTypedInPart: a word of which the beginning was typed before the question is no wrong word,
+// TestTypedInPart: a word of which the beginning was typed before the question is not a wrong word,
 // and what is given as wrong is what was typed.
 func TestTypedInPart(t *testing.T) {
 	s := decidedSitting(t, 80, 24).press("A")
@@ -198,7 +198,7 @@ func TestTypedInPart(t *testing.T) {
 }
 
 // TestTypedInOtherForm: the word in another case, or with spaces or a full stop, approves nothing, and
-// is no vague answer.
+// is not a vague answer.
 func TestTypedInOtherForm(t *testing.T) {
 	s := decidedSitting(t, 80, 24).press("A")
 	for _, typed := range []string{"approved", "APPROVED", "Approved.", "Approved:", "Appr oved", strings.ToLower(s.draft.Statement), strings.TrimSuffix(s.draft.Statement, ".")} {
@@ -212,7 +212,7 @@ func TestTypedInOtherForm(t *testing.T) {
 	}
 }
 
-// TestTypedWhileRejected: the word of an approval that is refused chooses and decides nothing, and
+// TestTypedWhileRejected: the word of an approval that is rejected chooses and decides nothing, and
 // opens nothing; the keys that the refusal names work.
 func TestTypedWhileRejected(t *testing.T) {
 	for _, typed := range []string{"Approved", "approved", "Approved: restore items R-001 only. Acknowledge C-001 to C-003."} {

@@ -123,7 +123,7 @@ func sit(t testing.TB, over report.Overview, width, height int) *sitting {
 	return s
 }
 
-// send gives a message to the model, and what comes of it.
+// send gives a message to the model, and returns the result.
 func (s *sitting) send(msg tea.Msg) {
 	_, cmd := s.Update(msg)
 	for cmd != nil {
@@ -240,8 +240,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestSmall: on a screen that is too small nothing can be decided, and q leaves.
-func TestSmall(t *testing.T) {
+// TestSmallScreenDecidesNothing: on a screen that is too small nothing can be decided, and q leaves.
+func TestSmallScreenDecidesNothing(t *testing.T) {
 	s := sit(t, overview(some()...), 39, 12).press("c", "E", "A", "space")
 	if len(s.verdicts) > 0 || s.cover != nothing {
 		t.Errorf("%+v", s.verdicts)
@@ -401,7 +401,7 @@ func TestLeave(t *testing.T) {
 		}
 		s.shows("what was chosen and decided is lost: q leaves")
 		if s.press("up", "q"); s.ended {
-			t.Errorf("%q: another key is no answer", before)
+			t.Errorf("%q: another key is not an answer", before)
 		}
 		s.press("q")
 		if !s.ended || s.interrupted || s.given != "" || s.draft.Why != nil || s.draft.Statement != wholeStatement {
@@ -431,7 +431,7 @@ func TestChangesOnce(t *testing.T) {
 	}
 }
 
-// TestNoColor: without colors there is none, and what is looked at can still be told.
+// TestNoColor: without colors there is none, and what is looked at can still be seen.
 func TestNoColor(t *testing.T) {
 	s := sit(t, overview(some()...), 100, 30)
 	colored := s.View().Content

@@ -56,8 +56,8 @@ func (b *breaks) Changes(ctx context.Context, number int) ([]byte, string, error
 	return b.source.Changes(ctx, number)
 }
 
-// TestBreaks: a panic and a signal end the review with an error, and the terminal is as it was.
-func TestBreaks(t *testing.T) {
+// TestPanicRestoresTerminal: a panic and a signal end the review with an error, and the terminal is as it was.
+func TestPanicRestoresTerminal(t *testing.T) {
 	for _, c := range []struct{ in, typed, want string }{
 		{"draft", "x", "panic true, canceled false"}, {"changes", "G", "panic true, canceled false"}, {"nothing", "", "panic false, canceled true"},
 	} {
@@ -96,9 +96,9 @@ func many() report.Overview {
 	return overview(paths...)
 }
 
-// TestMany: a key that moves makes neither the tree nor the statement anew, and reads what is
+// TestCursorKeysRedrawLittle: a key that moves makes neither the tree nor the statement anew, and reads what is
 // looked at and nothing else.
-func TestMany(t *testing.T) {
+func TestCursorKeysRedrawLittle(t *testing.T) {
 	s := sit(t, many(), 80, 24)
 	if len(s.tree.rows) > 400 || len(s.src.read) > 1 {
 		t.Errorf("%d rows, and read %v", len(s.tree.rows), s.src.read)

@@ -66,8 +66,8 @@ func TestNothingLost(t *testing.T) {
 	})
 }
 
-// TestSteady: what joins is escaped, and what has one width everywhere is as it is.
-func TestSteady(t *testing.T) {
+// TestCharactersOfUnsteadyWidth: what joins is escaped, and what has one width everywhere is as it is.
+func TestCharactersOfUnsteadyWidth(t *testing.T) {
 	for text, want := range map[string]string{
 		"\u1100\u1100\u1161": "\u1100\\u1100\\u1161", "A\u0e33": "A\\u0e33", "\u0915\u093e": "\u0915\\u093e", "\U0001f1e9": "\\U0001f1e9",
 		"\U0001f44d\U0001f3fd": "\U0001f44d\\U0001f3fd", "#\u20e3": "#\u20e3", "e\u0301": "e\u0301", "日本語": "日本語", "한국어": "한국어", "ไม่ได้": "ไม่ได้", "Änderung": "Änderung",

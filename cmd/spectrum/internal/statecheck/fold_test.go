@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestFold: many findings that differ in ids, numbers and names alone are one with a count; few, or
+// TestSimilarFlawsAreCounted: many findings that differ in ids, numbers and names alone are one with a count; few, or
 // of another kind or remedy, stay as they are.
-func TestFold(t *testing.T) {
+func TestSimilarFlawsAreCounted(t *testing.T) {
 	var flaws []Flaw
 	for i := range 130 {
 		flaws = append(flaws, Flaw{Path: "audit.log", What: fmt.Sprintf("snapshot %064x of %q is not in the log, entry %d", i, fmt.Sprint("/srv/r ", i), i), Remedy: "keep it"})

@@ -23,7 +23,7 @@ import (
 )
 
 // A history is what the state directory keeps of what was done: the audit log, the savepoints,
-// the marks of rollbacks and the snapshots. Each of them can be held against the others.
+// the marks of rollbacks and the snapshots. Each of them can be compared with the others.
 type history struct {
 	state  *statedir.Dir
 	root   string // "" for all

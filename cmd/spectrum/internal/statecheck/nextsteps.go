@@ -21,7 +21,7 @@ type Broken struct {
 }
 
 // NextSteps returns the next steps for a broken snapshot, each on its own: only what works as things
-// stand, the one that mends most last.
+// stand, the one that repairs most last.
 func NextSteps(ctx context.Context, store *snapshot.Store, b Broken) (steps []string) {
 	id, lost := b.Snapshot.ID()[:words.Shortest], b.Damaged
 	if root, err := pathsafe.OpenRoot(b.Path); err == nil {

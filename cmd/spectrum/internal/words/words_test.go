@@ -76,8 +76,8 @@ func TestShellEndsInLines(t *testing.T) {
 	}
 }
 
-// TestBounds: what people read of long paths and lists is short, and says how much more there is.
-func TestBounds(t *testing.T) {
+// TestLongTextsAreShortened: what people read of long paths and lists is short, and says how much more there is.
+func TestLongTextsAreShortened(t *testing.T) {
 	long := strings.Repeat("d/", 2000) + "end"
 	if got := Path(long); len(got) > 400 || !strings.Contains(got, "(4,003 bytes)") || !strings.Contains(got, "end'") {
 		t.Errorf("%d bytes: %s", len(got), got)
