@@ -56,6 +56,16 @@ func TestCloseByRecovery(t *testing.T) {
 	}
 }
 
+// wantDisplaced requires the old entry of each swap in a directory, by the number of the swap.
+func (f *resetFixture) wantDisplaced(dir string) {
+	f.t.Helper()
+	for i, s := range f.e.Swaps {
+		if _, err := os.Lstat(filepath.Join(dir, strconv.Itoa(i))); (s.Old != nil) != (err == nil) {
+			f.t.Errorf("%q, number %d: %v", s.Path, i, err)
+		}
+	}
+}
+
 // TestCallerErrorUndoes: an error of the caller is that of the step that it comes after, and undoes
 // everything. Without an error the journal stays. After Commit nothing is undone.
 func TestCallerErrorUndoes(t *testing.T) {
