@@ -100,7 +100,7 @@ type Interruptible interface {
 }
 
 // Unavailable is an error of a source or a content that says nothing about its bytes: they cannot be
-// had now. The reader gets an I/O error; it is no finding.
+// had now. The reader gets an I/O error; it is not a finding.
 type Unavailable interface {
 	error
 	Unavailable() bool

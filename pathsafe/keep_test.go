@@ -54,7 +54,7 @@ func TestCloseAll(t *testing.T) {
 	}
 }
 
-// TestLend: a user that closes a file leaves it open for its owner, who hears of that.
+// TestLend: a user that closes a file leaves it open for its owner, which is notified.
 func TestLend(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(dir+"/f", []byte("content"), 0o600))

@@ -190,7 +190,7 @@ func TestMatchedInTable(t *testing.T) {
 // ofArguments are functions that match an error of a package below where an argument is wrong usage, and give
 // hints for other errors.
 var ofArguments = map[string]string{
-	"app.openCandidate": "an address of a store that is none",
+	"app.openToLook": "an address of a store that is none",
 }
 
 // A branch is the part of a function that is for an error of a package below.

@@ -16,7 +16,7 @@ import (
 )
 
 // Prefix begins the name of every temporary file of our own beneath a restore root. An output with
-// such a name is rejected, since it could not be told from them.
+// such a name is rejected, since the two could not be distinguished.
 const Prefix = ".spectrum06_"
 
 // Forever is the patience of a caller whose context bounds it.
