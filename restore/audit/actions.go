@@ -64,8 +64,8 @@ type History struct {
 	byID    map[string]*Action
 }
 
-// Actions returns them in the order in which they began. What the log does not have the
-// beginning of comes where it is first told of.
+// Actions returns them in the order in which they began. An action whose beginning is not in the
+// log is at the place of its first entry.
 func (h *History) Actions() []*Action { return h.actions }
 
 // See takes the next entry.

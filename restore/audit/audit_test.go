@@ -230,7 +230,7 @@ func TestRejectedEvents(t *testing.T) {
 	}
 }
 
-// TestReasons: long ones are cut, and what is no text is made text.
+// TestReasons: long ones are cut, and bytes that are not text become text.
 func TestReasons(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	must(t, open(t, path).Append(audit.Event{Kind: audit.CommitBegin, Action: id(1), Root: "/r", Reason: strings.Repeat("\xff\x00", 1<<20)}))
@@ -257,7 +257,7 @@ func TestEveryCut(t *testing.T) {
 		}
 		again := oneMore(t, cut)
 		if !bytes.HasPrefix(again, cut) {
-			t.Fatalf("cut at %d: something was taken away", n)
+			t.Fatalf("cut at %d: something was removed", n)
 		}
 		after, now := read(t, again)
 		last := after[len(after)-1]
@@ -379,7 +379,7 @@ func TestHeld(t *testing.T) {
 }
 
 // TestTwoTears tears a line, and then what the next event writes, at every
-// length: also at the end that the torn line is given. That is no damage.
+// length: also at the end that the torn line is given. That is not damage.
 func TestTwoTears(t *testing.T) {
 	_, raw := logged(t)
 	torn := raw[:len(raw)-7]

@@ -37,7 +37,7 @@
 //	reason    in words, or null
 //	rollback  "micro", "session" or "emergency" where something was rolled back,
 //	          else null
-//	root      absolute path of the restore root; one that is no UTF-8 is quoted
+//	root      absolute path of the restore root; one that is not UTF-8 is quoted
 //	          as Go quotes strings
 //	sequence  1 in the first line
 //	snapshot  id of a snapshot, or null; where the kind is of a snapshot, 64 hex
@@ -48,7 +48,7 @@
 //
 // # Events of a candidate
 //
-// A candidate that is put into quarantine, cleared or released is no action: such
+// A candidate that is put into quarantine, cleared or released is not an action: such
 // an event begins and ends nothing, and its action is an id of its own. Its root is
 // where the candidate was to be restored to.
 //

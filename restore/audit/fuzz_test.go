@@ -21,7 +21,7 @@ func FuzzAuditLog(f *testing.F) {
 		checkLog(t, data)
 		now := oneMore(t, data)
 		if !bytes.HasPrefix(now, data) {
-			t.Error("something was taken away")
+			t.Error("something was removed")
 		}
 		if was, is := damaged(data), damaged(now); was && !is {
 			t.Errorf("the damage is gone after one more event: %q", now)

@@ -20,9 +20,8 @@ type Savepoint struct {
 	Mark    string // where the log stood, see [Log.Mark]; "" where the savepoint does not say
 }
 
-// A Ledger holds a log against signed savepoints. Both tell of the same commits:
-// so it can be seen that the end of one of them was taken away, as long as the
-// other has its own. The zero Ledger is of an empty log.
+// A Ledger compares a log with signed savepoints. Both record the same commits, so it
+// finds that the end of one of them was removed, as long as the other is whole. The zero Ledger is of an empty log.
 type Ledger struct {
 	acts   map[string]*act
 	order  []string // of acts, as they came

@@ -141,7 +141,7 @@ func ignoreFull(err error) error {
 	return err
 }
 
-// strange takes what is no entry.
+// strange takes a line that is not an entry.
 func (s *scan) strange(raw []byte) {
 	if s.region.bytes == 0 {
 		s.region.line = s.lines

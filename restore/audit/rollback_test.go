@@ -15,7 +15,7 @@ import (
 // shot is the id of a snapshot.
 var shot = strings.Repeat("0a", 32)
 
-// undoing is what a rollback logs, and what comes before it.
+// undoing is the entries of a rollback, and those before it.
 func undoing() []audit.Event {
 	return []audit.Event{
 		{Kind: audit.CommitBegin, Action: id(1), Root: "/r"},

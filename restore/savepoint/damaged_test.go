@@ -71,8 +71,8 @@ func TestActivateDamaged(t *testing.T) {
 	}
 }
 
-// TestActivateBesideStrays: what is no savepoint stays where it is, and a copy of one in the
-// place that it is to have makes way.
+// TestActivateBesideStrays: an entry that is not a savepoint stays where it is, and a copy of
+// a savepoint at the place of the new one is replaced.
 func TestActivateBesideStrays(t *testing.T) {
 	s := newTestStore(t)
 	const root = "/srv"

@@ -350,7 +350,7 @@ func TestForeignInStore(t *testing.T) {
 	}
 }
 
-// TestForeignBundle: a signed bundle that is no savepoint, or says what a
+// TestForeignBundle: a signed bundle that is not a savepoint, or says what a
 // savepoint cannot say, though its key is the right one.
 func TestForeignBundle(t *testing.T) {
 	const zero = "0000000000000000000000000000000000000000000000000000000000000000"

@@ -67,7 +67,7 @@ type Survey struct {
 	Damaged  []*DamageError
 }
 
-// Survey is List and Retired where damage beside a savepoint is no reason to be without it.
+// Survey is List and Retired, and returns the intact savepoints also if others are damaged.
 // Those of all roots, when root is "", are in the order of the roots' directories.
 func (s *Store) Survey(root string) (Survey, error) {
 	if root != "" {

@@ -230,7 +230,7 @@ func TestOpenRejects(t *testing.T) {
 	}
 }
 
-// TestRemains: what a killed process has left of its work is no savepoint, and the
+// TestRemains: what a killed process has left of its work is not a savepoint, and the
 // next one removes it. Prepare is killed when k files are written, Drop when k
 // files are left.
 func TestRemains(t *testing.T) {

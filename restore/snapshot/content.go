@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// chunk is how many bytes are read at a time. A file that is no larger is
+	// chunk is how many bytes are read at a time. A file that is not larger is
 	// known whole before anything is written.
 	chunk = 1 << 20
 	// cloneMin is from how many bytes on sharing blocks is worth its calls.
@@ -165,8 +165,8 @@ const (
 
 // file reads a file that stays the same meanwhile. One that is written to all the time,
 // and whose times are the same before and after nevertheless, is kept as it was read and
-// told of; before an action it is an error. Where others may go on writing then, one whose times
-// change too is kept and told of as well.
+// reported; before an action it is an error. Where others may go on writing then, one whose times
+// change too is kept and reported as well.
 func (r *reader) file(ctx context.Context, e *Entry) error {
 	most := steady
 	switch {

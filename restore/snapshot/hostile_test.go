@@ -38,7 +38,7 @@ func wantDamage(t tb, what string, err error) {
 }
 
 // A manifest with any byte changed, cut anywhere, or with anything added is
-// refused, and Prune removes nothing then.
+// rejected, and Prune removes nothing then.
 func TestManifestChanged(t *testing.T) {
 	l := newFixture(t)
 	l.populate()
@@ -72,7 +72,7 @@ func TestManifestChanged(t *testing.T) {
 }
 
 // What is parsed prints as the same bytes, and makes a tree: everything else is
-// refused also when the ID would be right.
+// rejected also when the ID would be right.
 func FuzzManifest(f *testing.F) {
 	for _, e := range []Entry{
 		{Path: "", Type: Dir}, {Path: "a/b", Type: File, Asked: true, Sparse: true, Hard: "a/%\xff"}, {Path: "x", Type: Absent},

@@ -8,7 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Has reports whether anything is kept of the root of a name, as far as that can be told
+// Has reports whether anything is kept of the root of a name, as far as that can be seen
 // without reading it.
 func (s *Store) Has(root string) bool {
 	p, ok, err := s.enter(keyOf(root))

@@ -24,8 +24,8 @@ type Policy struct {
 	Host       string        // validator of this host, see [Store.Target]; "" where it is not known
 	KeepWithin time.Duration // those that are not older than this; 0 for no such rule
 	Now        time.Time     // zero: the time of this machine
-	DryRun     bool          // only tell what would be done
-	// Goes, unless nil, hears of each snapshot before it goes; an error stops it.
+	DryRun     bool          // only report what would be done
+	// Goes, unless nil, is called with each snapshot before it is removed; an error stops Prune.
 	Goes func(Header) error
 }
 

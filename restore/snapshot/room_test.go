@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A take that the store has no room for is refused before anything is kept, with what is
+// A take that the store has no room for is rejected before anything is kept, with what is
 // needed and what is free. What the store has already needs no room.
 func TestTakeWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestTakeWithoutRoom(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(wrote) > 0 {
-		t.Errorf("it was refused, and has done: %s", strings.Join(wrote, ", "))
+		t.Errorf("it was rejected, and has done: %s", strings.Join(wrote, ", "))
 	}
 	must(t, os.Remove(filepath.Join(dir, "elsewhere")))
 	l.take()

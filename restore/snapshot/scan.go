@@ -30,8 +30,8 @@ type scanner struct {
 	fill func(d dir, name string, e *Entry) error
 	// attributes: also those of directories are read.
 	attributes bool
-	// gone hears of what is not there any more when it is looked at; nil: that is an
-	// error.
+	// gone is called with an entry that is missing when it is looked at; if it is nil, that is
+	// an error.
 	gone func(path string)
 	// last: so is what has become another thing.
 	last bool

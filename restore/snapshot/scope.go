@@ -96,7 +96,7 @@ func (g *gatherer) gather(ctx context.Context, p pathsafe.Path) error {
 	}
 }
 
-// missing adds a name that cannot be there, since path is no directory.
+// missing adds a name that cannot be there, since path is not a directory.
 func (g *gatherer) missing(ctx context.Context, w *way, path string, is Type) error {
 	if is != Absent {
 		dir, name := split(path)

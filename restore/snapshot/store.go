@@ -350,8 +350,8 @@ func (s *Store) Newest(root string) (string, error) {
 	return id, err
 }
 
-// Survey is List where damage beside a snapshot is no reason to be without it: what
-// cannot be read is returned beside the others.
+// Survey is List, and returns the intact snapshots also if others are damaged: what
+// cannot be read is returned beside them.
 func (s *Store) Survey(root string) (all []Header, damaged []*DamageError, err error) {
 	read := func(p chainDir) error {
 		some, strange, err := p.survey()

@@ -21,19 +21,19 @@ type sysHook struct {
 	everywhere bool
 }
 
-// Watch hears how far long work on a store has got. Each may be nil.
+// Watch has functions that report the progress of long work on a store. Each may be nil.
 type Watch struct {
-	// Begin is told what begins ("keeping", "reading", "writing", "checking", or "syncing",
-	// which has no bytes), of how many files and bytes.
+	// Begin is called with the kind of work that begins ("keeping", "reading", "writing", "checking", or "syncing",
+	// which has no bytes), and its number of files and bytes.
 	Begin func(work string, files int, bytes int64)
-	// Waits is told which file of a root is waited for, when a wait begins: another process holds
+	// Waits is called with the file of a root that is waited for, when a wait begins: another process holds
 	// a lease on it.
 	Waits func(path string)
-	// Read is told how many bytes more were read, by several goroutines at once.
+	// Read is called with the number of bytes that were read, by several goroutines at once.
 	Read func(bytes int64)
 }
 
-// Watch has w hear of all work that begins from now on.
+// Watch sets the functions that are called for all work that begins from now on.
 func (s *Store) Watch(w Watch) { s.sysHook.watch = w }
 
 // begin reports the files of the work.

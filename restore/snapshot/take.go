@@ -39,7 +39,7 @@ type Request struct {
 	// is there, Absent if not, and the metadata of every directory on the way.
 	Scope []pathsafe.Path
 	// Live: others may go on writing to what a snapshot before an action is of. A file that is
-	// written to all the time is kept as far as it could be read, and told of, as with the other
+	// written to all the time is kept as far as it could be read, and reported, as with the other
 	// kinds: the caller keeps what it displaces.
 	Live bool
 	// Becomes, unless nil, is the snapshot that the root is made equal to, before which this one is
@@ -47,7 +47,7 @@ type Request struct {
 	Becomes *Snapshot
 	// Still, unless nil, is called when everything was read: an error voids the snapshot.
 	Still func() error
-	// Follows, unless nil, is told the ID of the snapshot of the root that this one is about to
+	// Follows, unless nil, is called with the ID of the snapshot of the root that this one is about to
 	// follow, while no other can be taken: an error voids the snapshot.
 	Follows func(id string) error
 }
@@ -409,7 +409,7 @@ func total(h *Header, entries []Entry) {
 }
 
 // hadNothing reports whether the root is made equal to a snapshot that has nothing at p. A link that
-// leaves the root now is no obstacle then: nothing of the root is beneath it.
+// leaves the root now is not an obstacle then: nothing of the root is beneath it.
 func (req *Request) hadNothing(p pathsafe.Path) bool {
 	if req.Becomes == nil {
 		return false

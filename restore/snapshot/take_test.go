@@ -376,7 +376,7 @@ func TestPruneKeepsRollbacks(t *testing.T) {
 	}
 }
 
-// TestDamageBeside: what is no snapshot, or a damaged one, hides none of the others.
+// TestDamageBeside: an entry that is not a snapshot, or a damaged one, hides none of the others.
 func TestDamageBeside(t *testing.T) {
 	l := newFixture(t)
 	writeFile(t, l.path("f"), "one")

@@ -22,7 +22,7 @@ type counter struct{ n atomic.Int64 }
 func (c *counter) is(n int) bool { return c.n.Add(1) == int64(n) }
 
 // TestVanishing: whatever goes away at whatever call of a take is left out and named, or
-// was not seen at all; what comes in its place is kept. The rest is whole.
+// was not seen at all; what is put in its place is kept. The rest is whole.
 func TestVanishing(t *testing.T) {
 	acts := map[string]func(t *testing.T, l *fixture){
 		"file":      func(t *testing.T, l *fixture) { must(t, os.Remove(l.path("dir/f"))) },

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// heard is what a watch was told.
+// heard is what the functions of a watch were called with.
 type heard struct {
 	mu    sync.Mutex
 	works []string
@@ -47,21 +47,21 @@ func TestWatch(t *testing.T) {
 	l.store.Watch(h.watch())
 	snap := l.take()
 	if want := []string{"keeping", "syncing"}; !slices.Equal(h.works, want) || h.files[0] != 3 || h.bytes[0] != whole+5 || h.read[0] < whole {
-		t.Errorf("a take told %+v", &h)
+		t.Errorf("a take reported %+v", &h)
 	}
 	h = heard{}
 	l.store.Watch(h.watch())
 	damages, err := l.store.Verify(t.Context(), snap)
 	must(t, err)
 	if len(damages) > 0 || !slices.Equal(h.works, []string{"checking"}) || h.files[0] != 2 || h.bytes[0] != whole || h.read[0] != whole {
-		t.Errorf("a check told %+v", &h)
+		t.Errorf("a check reported %+v", &h)
 	}
 	h = heard{}
 	l.store.Watch(h.watch())
 	out := openDir(t, t.TempDir())
 	must(t, l.store.Write(t.Context(), snap, pathsafe.Path{}, out, "copy"))
 	if !slices.Equal(h.works, []string{"writing"}) || h.files[0] != 2 || h.bytes[0] != whole || h.read[0] != whole {
-		t.Errorf("a write told %+v", &h)
+		t.Errorf("a write reported %+v", &h)
 	}
 	l.store.Watch(Watch{})
 	l.take()

@@ -38,7 +38,7 @@ type Driver interface {
 	// List yields the objects whose keys begin with a prefix that ends in a slash, in any order.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 
-	// Delete removes an object. A missing one is no error.
+	// Delete removes an object. A missing one is not an error.
 	Delete(ctx context.Context, key string) error
 }
 

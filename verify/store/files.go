@@ -47,7 +47,7 @@ func (f *files) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	return counted{&section{io.NewSectionReader(file, off, n), file}, counter(ctx)}, nil
 }
 
-// noRoot is the error of a missing directory, which is no missing object.
+// noRoot is the error of a missing directory, which is not a missing object.
 func (f *files) noRoot(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("there is no directory " + f.path)

@@ -83,7 +83,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsOfHonestRuns: what repeats in a run, or is sparse, is no false claim.
+// TestClaimsOfHonestRuns: what repeats in a run, or is sparse, is not a false claim.
 func TestClaimsOfHonestRuns(t *testing.T) {
 	p := &plan{packs: []pack{{id{1}, maxPack}, {id{1}, maxPack}, {id{2}, maxPack}}}
 	var digests []id

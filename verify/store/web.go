@@ -127,7 +127,7 @@ func ofStatus(code int, text string) error {
 // A lasting error stays when the request is repeated.
 type lasting struct{ error }
 
-// ofTransport is an error of a request without an answer. A name that cannot be resolved, a refused
+// ofTransport is an error of a request without an answer. A name that cannot be resolved, a rejected
 // connection and a broken one may pass; a wrong certificate or redirect does not.
 func ofTransport(err error) error {
 	if of, is := errors.AsType[*url.Error](err); is {
