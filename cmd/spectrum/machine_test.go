@@ -95,8 +95,8 @@ func TestDisturbed(t *testing.T) {
 		{link, statusRejected, "if /b is the intended directory, name that path"},
 		{&boxedError{fmt.Errorf("key file: %w", link), strings.NewReplacer()}, statusRejected, "if /b is the intended directory, name that path"},
 		{fmt.Errorf("mount: %w: %w", fusemount.ErrMoved, &fusemount.MountpointError{Path: "/m", Err: fusemount.ErrNotMounted}), statusMachine, "no other process moves"},
-		{&staging.Error{Step: staging.StepStage, Path: "f", Err: machine.Disturbed("other")}, statusMachine, "another process has changed"},
-		{fmt.Errorf("open: %w", pathsafe.ErrMoved), statusMachine, "another process has changed"},
+		{&staging.Error{Step: staging.StepStage, Path: "f", Err: machine.Disturbed("other")}, statusMachine, "another process changed"},
+		{fmt.Errorf("open: %w", pathsafe.ErrMoved), statusMachine, "another process changed"},
 	} {
 		said := voiceOf(t, c.err)
 		if got := verdictOf(c.err).status; got != c.status || !strings.Contains(strings.Join(said.hints, "\n"), c.hint) {
@@ -143,7 +143,7 @@ func TestWithoutWorkingDirectory(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `p=$1 && shift && rmdir "$PWD" && exec "$p" "$@"`, "sh", inner.Path}, args...)...)
 		cmd.Env, cmd.Dir = inner.Env, dir
 		_, stderr, status := runCommand(t, cmd)
-		if status != statusMachine || !strings.Contains(stderr, "the working directory is there no more") {
+		if status != statusMachine || !strings.Contains(stderr, "the working directory no longer exists") {
 			t.Errorf("%q: %d %s", args, status, stderr)
 		}
 	}

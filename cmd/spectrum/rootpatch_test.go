@@ -242,7 +242,7 @@ func TestPatchIsBounded(t *testing.T) {
 	harness.Must(t, err)
 	made, err := d.boundedPatch(t.Context(), 10_000, 20_000)
 	harness.Must(t, err)
-	named, made2, _ := strings.Cut(string(made), "; no lines: the patch of a view is no larger")
+	named, made2, _ := strings.Cut(string(made), "; no lines: the patch of a view has reached its limit")
 	if shared := named[:strings.LastIndexByte(named, '\n')+1]; !bytes.HasPrefix(whole, []byte(shared)) || len(shared) < 9_000 || strings.Contains(made2, "diff --git") {
 		t.Errorf("%s", made)
 	}
