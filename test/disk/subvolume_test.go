@@ -51,7 +51,7 @@ func TestSubvolume(t *testing.T) {
 		}, "another mount or subvolume", false, false},
 		{"commit", false, "out", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{b.run(t, harness.CommitArgs(b.site.Preview(t))...)}
-		}, "\"out\" is on another mount or subvolume\nhint: a restore works within one file system: unmount it, or put a directory in the place of the subvolume", true, false},
+		}, "\"out\" is on another mount or subvolume\nhint: a restore works within one file system: unmount it, or replace the subvolume by a directory", true, false},
 		{"snapshot", false, "beside", func(t *testing.T, b *barred) []harness.Reply {
 			return []harness.Reply{
 				b.run(t, "snapshot", "take", b.site.Root),

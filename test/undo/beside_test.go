@@ -70,7 +70,7 @@ func TestRollbackBesideLaterSavepoint(t *testing.T) {
 		w.give(t)
 		before := w.picture(t)
 		r := w.site.Project.Run(t, nil, "rollback", option, first)
-		if r.Status != 0 || !strings.Contains(r.Stderr, filepath.Base(chain[1])) || !strings.Contains(r.Stderr, "commit "+later+" was made later") {
+		if r.Status != 0 || !strings.Contains(r.Stderr, filepath.Base(chain[1])) || !strings.Contains(r.Stderr, "the later commit "+later+" cannot be read") {
 			t.Errorf("%v", r)
 		}
 		if diff := harness.Diff(before, w.picture(t)); option == "--dry-run" && diff != "" {
