@@ -3,7 +3,7 @@
 #                 temporary directory
 # make test       what every change must pass, at most ten minutes on two cores: the lanes
 #                 lint, scripts, unit, race, faults, views, page and fuzz, with the time of
-#                 each (and that of tools, which is not counted); some of them two at a time.
+#                 each (and that of tools, which is not counted), two at a time.
 #                 Exhaustive tests try a sample, chosen by SEED
 # make sweep      the same tests without sampling, and the lanes cross and mutants: at most
 #                 50 minutes on two cores
@@ -163,10 +163,10 @@ race-build:
 GOTEST := go test -vet=off -count=1 -ldflags=-w -p $(shell echo $$((2 * $$(nproc))))
 
 test:
-	@scripts/lanes.sh "make test" tools build race-build lint+scripts unit+race faults views+page fuzz
+	@scripts/lanes.sh "make test" tools build race-build -- lint scripts unit race faults fuzz views page
 
 sweep: tools $(VERSITYGW)
-	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build race-build cross unit+scripts faults+race views+page fuzz mutants
+	@MAKEFLAGS= SPECTRUM_TESTS=sweep scripts/lanes.sh "make sweep" build race-build -- faults race unit scripts mutants fuzz views cross page
 
 unit: RACED = $(filter-out $(CALM),$(shell go list $(PKG)))
 unit: PLAIN = $(filter $(CALM),$(shell go list $(PKG)))

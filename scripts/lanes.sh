@@ -1,26 +1,34 @@
 #!/bin/bash
-# usage: lanes.sh TITLE LANE...
+# usage: lanes.sh TITLE LANE... -- LANE...
 #
-# Runs "make LANE" for one lane after the other, and prints the time of each when the last
-# one has ended or one has failed, so that growth is seen. The first lane that fails ends
-# the run.
+# Runs "make LANE" for each lane: those before -- one after the other, the others in their
+# order two at a time, since a lane waits more than it computes. It prints the time of each
+# when the last one has ended or one has failed, so that growth is seen. The first lane that
+# fails ends the run.
 #
-# ONE+TWO are two lanes that run at the same time, because one of them waits more than it
-# computes. The output of the second is shown when both have ended.
+# The lines of lanes that run at the same time begin with the name of their lane.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-title=${1:?usage: lanes.sh TITLE LANE...}
+usage() { echo "usage: lanes.sh TITLE LANE... -- LANE..." >&2; exit 64; }
+title=${1:?usage: lanes.sh TITLE LANE... -- LANE...}
 shift
-[ $# -gt 0 ] || { echo "usage: lanes.sh TITLE LANE..." >&2; exit 64; }
+first=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do first+=("$1"); shift; done
+[ $# -gt 1 ] || usage
+shift
 SEED=${SEED:-0}
 times=()
 begun=$SECONDS
 
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-beside= # the process group of the second of two lanes
-trap '[ -z "$beside" ] || kill -INT -- "-$beside"; wait; exit 130' INT TERM HUP
+declare -A running=() began=() # by process id: the name of a lane, and when it began
+trap 'stop; exit 130' INT TERM HUP
+
+# stop interrupts the lanes that are running, and waits for them.
+stop() {
+    for pid in "${!running[@]}"; do kill -INT -- "-$pid" 2>/dev/null; done
+    wait
+}
 
 report() {
     echo
@@ -29,39 +37,43 @@ report() {
     echo "    $1 after $((SECONDS - begun)) s"
 }
 
-# lane NAME FILE: runs it, and writes its time into the file.
-lane() {
-    local from=$SECONDS status
-    echo
-    echo "== $title: $1"
-    make --no-print-directory "$1"
-    status=$?
-    echo $((SECONDS - from)) >"$2"
-    return $status
+failed() {
+    stop
+    report "lane $1 failed"
+    echo "    repeat it with: make $1 SEED=$SEED${SPECTRUM_TESTS:+ SPECTRUM_TESTS=$SPECTRUM_TESTS}"
+    exit 1
 }
 
-echo "$title: SEED=$SEED, SPECTRUM_TESTS=${SPECTRUM_TESTS:-sample}, lanes $*"
-for pair in "$@"; do
-    failed=
-    IFS=+ read -r one two <<<"$pair"
-    if [ -n "$two" ]; then
-        set -m # else it could not be interrupted
-        lane "$two" "$dir/two" >"$dir/output" 2>&1 &
-        set +m
-        beside=$!
-    fi
-    lane "$one" "$dir/one" || failed=$one
-    times+=("$one" "$(cat "$dir/one")")
-    if [ -n "$two" ]; then
-        wait "$beside" || failed=${failed:-$two}
-        beside=
-        cat "$dir/output"
-        times+=("$two" "$(cat "$dir/two")")
-    fi
-    if [ -n "$failed" ]; then
-        report "lane $failed failed"
-        echo "    repeat it with: make $failed SEED=$SEED${SPECTRUM_TESTS:+ SPECTRUM_TESTS=$SPECTRUM_TESTS}"
-        exit 1
-    fi
+# finish waits until one of the lanes that are running has ended.
+finish() {
+    local pid= status
+    wait -n -p pid "${!running[@]}"
+    status=$?
+    local name=${running[$pid]}
+    times+=("$name" $((SECONDS - began[$pid])))
+    unset "running[$pid]" "began[$pid]"
+    [ $status -eq 0 ] || failed "$name"
+    echo "== $title: $name passed after ${times[-1]} s"
+}
+
+echo "$title: SEED=$SEED, SPECTRUM_TESTS=${SPECTRUM_TESTS:-sample}, lanes ${first[*]} $*"
+for name in "${first[@]}"; do
+    echo
+    echo "== $title: $name"
+    from=$SECONDS
+    make --no-print-directory "$name" || status=$?
+    times+=("$name" $((SECONDS - from)))
+    [ "${status:-0}" -eq 0 ] || failed "$name"
 done
+echo
+for name in "$@"; do
+    [ ${#running[@]} -lt 2 ] || finish
+    echo "== $title: $name"
+    set -m # a process group of its own, which stop interrupts
+    { make --no-print-directory "$name" 2>&1 | sed -u "s/^/$name: /"; } &
+    set +m
+    running[$!]=$name
+    began[$!]=$SECONDS
+done
+while [ ${#running[@]} -gt 0 ]; do finish; done
 report passed
