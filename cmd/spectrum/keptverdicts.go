@@ -103,7 +103,7 @@ const snapshotHint = unchanged + "; move the file named above away, end the proc
 
 // damageHint is the way out of damage in the store.
 func damageHint(d *snapshot.DamageError) string {
-	const others = "\"spectrum snapshot list\" lists the others, and \"spectrum rollback --emergency RESTORE_ROOT\" skips damaged ones"
+	const others = "\"spectrum snapshot list\" lists the others"
 	if d.Part != "" {
 		return statecheck.PartRemedy(d) + "; " + others
 	}

@@ -142,7 +142,8 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	done, err := undo(ctx, in, action.What{Commit: sp.Attempt(), Later: opts.later, Reason: reasonOr(opts.reason, noReason)})
 	bar.done()
 	if err != nil {
-		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, state, in, sp.Attempt(), app.otherWay(state, err)))))
+		err = withoutContents(ctx, in, sp.Attempt(), app.otherWay(state, err))
+		return app.notDone(state, in, rollbackError(fixedRoot(in.Real(), withoutBefore(ctx, state, in, sp.Attempt(), err))))
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
@@ -218,11 +219,34 @@ func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, co
 			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the newest whole snapshot from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
 		}
 	case len(all) > 0:
-		hints = known(fmt.Sprintf("\"spectrum snapshot list %s\" lists the snapshots", root))
+		hints = lostBefore(in)
 	default:
 		hints = known(noneLeft(in))
 	}
 	return noSnapshot(err, map[string]any{}, hints...)
+}
+
+// withoutContents adds to the error of the rollback of a commit, whose snapshot has damaged contents,
+// the next steps.
+func withoutContents(ctx context.Context, in *action.Root, commit string, err error) error {
+	if _, is := errors.AsType[*snapshot.DamageError](err); !is {
+		return err
+	}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot has no contents to name
+	for _, h := range all {
+		if target, unread := in.Snapshots().Find(h.ID); h.IsBefore(commit) && unread == nil {
+			return withNextSteps(ctx, in.Snapshots(), target, in.Real(), "", err)
+		}
+	}
+	return err
+}
+
+// lostBefore returns the next steps where the snapshot from before a commit is lost.
+func lostBefore(in *action.Root) []string {
+	return []string{
+		"if a backup has the state directory, restore its directory \"snapshots\" from there, and retry",
+		fmt.Sprintf("\"spectrum recover --acknowledge %s%s\" accepts that the commit cannot be undone, and releases the root", foreignOption(in.Real()), shellQuote(in.Real())),
+	}
 }
 
 // noneLeft returns the next step for a root without snapshots.
@@ -260,7 +284,7 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 	bar.done()
 	a.tellPassed(in, to.Passed)
 	if err != nil {
-		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, in, to, in.Refused(audit.Emergency, nil, err))))
+		return a.notDone(state, in, rollbackError(a.lesserWay(ctx, state, in, to, in.Refused(audit.Emergency, nil, err))))
 	}
 	a.say("going back to snapshot %s", targetText(to.Snapshot, in.Real()))
 	reason := "emergency: " + restoreReason(to.Snapshot.ID(), opts.reason)
@@ -270,47 +294,61 @@ func (a *app) rollBackRoot(ctx context.Context, opts rollbackOptions, path strin
 }
 
 // lesserWay names the alternatives if no snapshot fits an emergency rollback: the newest of those
-// with damaged contents, of those without unreadable files, then the newest active commit, and the
-// newest snapshot at all.
-func (a *app) lesserWay(ctx context.Context, in *action.Root, to snapshot.Target, err error) error {
+// with damaged contents, of those without unreadable files, then what leads back to before a commit.
+func (a *app) lesserWay(ctx context.Context, state *statedir.Dir, in *action.Root, to snapshot.Target, err error) error {
 	if !errors.Is(err, action.ErrNoEmergencyTarget) {
 		return err
 	}
 	details := map[string]any{"passed": passedFields(in, to.Passed)}
-	verdict := func(hints ...string) error { return noSnapshot(err, details, hints...) }
-	option := foreignOption(in.Real())
 	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
 	for _, p := range to.Passed {
 		if p.Foreign || !slices.ContainsFunc(p.Damage, isContent) {
 			continue
 		}
-		if snap, err := in.Snapshots().Find(p.Header.ID); err == nil {
+		if snap, unread := in.Snapshots().Find(p.Header.ID); unread == nil {
 			details["damaged"] = p.Header.ID
-			return verdict(nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: snap, Damaged: p.Damage, Path: in.Real()})...)
+			return noSnapshot(err, details, nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: snap, Damaged: p.Damage, Path: in.Real()})...)
 		}
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
 	for _, h := range slices.Backward(all) {
 		if h.IsPartial() {
 			details["partial"] = h.ID
-			return verdict(fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the newest snapshot that is not whole: of %s, without %s that could not be read, which would stay as they are now",
-				option, h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
+			return noSnapshot(err, details, fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the newest snapshot that is not whole: of %s, without %s that could not be read, which would stay as they are now",
+				foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
 		}
 	}
-	var ways []string
+	return noSnapshot(err, details, beforeCommit(ctx, state, in, all)...)
+}
+
+// beforeCommit returns the steps that lead back to before the newest commit of a root, with the snapshots
+// of a part of it that can be read.
+func beforeCommit(ctx context.Context, state *statedir.Dir, in *action.Root, all []snapshot.Header) []string {
+	option, root := foreignOption(in.Real()), shellQuote(in.Real())
+	newest := ""
 	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
-		newest := found.Standing[len(found.Standing)-1].Attempt()
-		if slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(newest) }) {
-			ways = append(ways, fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest))
+		newest = found.Standing[len(found.Standing)-1].Attempt()
+	}
+	h := action.BeforeCommit(newest, all, logOf(state))
+	switch {
+	case h == nil && newest != "":
+		return lostBefore(in)
+	case h == nil && len(all) > 0:
+		return []string{fmt.Sprintf("\"spectrum snapshot list %s%s\" lists the snapshots of parts of it", option, root)}
+	case h == nil:
+		return []string{fmt.Sprintf("the root has neither snapshots nor commits; \"spectrum snapshot take %s%s\" saves it as it is now", option, root)}
+	}
+	target, err := in.Snapshots().Find(h.ID)
+	if err == nil {
+		if damaged, _ := in.Snapshots().Verify(ctx, target); len(damaged) > 0 {
+			return nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: target, Damaged: damaged, Path: in.Real()})
 		}
 	}
-	if len(all) > 0 {
-		ways = append(ways, fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the newest snapshot of a part of it; \"spectrum snapshot list\" lists all", option, all[len(all)-1].ID[:shortest]))
+	if newest != "" {
+		return []string{fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest)}
 	}
-	if len(ways) == 0 {
-		return verdict(fmt.Sprintf("the root has neither snapshots nor commits; \"spectrum snapshot take %s%s\" saves it as it is now", option, shellQuote(in.Real())))
-	}
-	return verdict(ways...)
+	return []string{fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to before commit %s; \"spectrum snapshot list %s%s\" lists all snapshots",
+		option, h.ID[:shortest], h.Action[:shortest], option, root)}
 }
 
 // targetText describes a snapshot of the root at a path: when and why it was taken, and what it

@@ -247,6 +247,24 @@ func SnapshotOf(id string, all []snapshot.Header, read ReadLog) (before, of stri
 	return before, of, false
 }
 
+// BeforeCommit returns, of the snapshots of a root, the newest from before this commit, or from before any
+// commit of the log if commit is ""; nil for none.
+func BeforeCommit(commit string, all []snapshot.Header, read ReadLog) *snapshot.Header {
+	commits := map[string]bool{commit: commit != ""}
+	if commit == "" {
+		_, _ = read(func(e audit.Entry) error { // of a damaged log the part before the damage
+			commits[e.Action] = commits[e.Action] || e.Kind == audit.CommitBegin
+			return nil
+		})
+	}
+	for _, h := range slices.Backward(all) {
+		if h.Kind == snapshot.PreAction && commits[h.Action] {
+			return &h
+		}
+	}
+	return nil
+}
+
 // NewestWhole returns the newest snapshot of a whole root among these that verifies; nil for none.
 func NewestWhole(ctx context.Context, store *snapshot.Store, all []snapshot.Header, among map[string]bool) *snapshot.Header {
 	for _, h := range slices.Backward(all) {
