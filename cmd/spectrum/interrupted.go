@@ -91,7 +91,7 @@ func (a *app) hasEnded(outcomes []staging.Outcome) {
 func (a *app) latestHasEnded(next string) error {
 	o := a.endedCommit
 	switch {
-	case o == nil:
+	case o == nil, o.Attempt == next: // it has a savepoint: what is undone is the commit that was meant
 		return nil
 	case o.Result == staging.Completed:
 		return refusedHint(fmt.Errorf("the latest commit, %s, was unfinished and has been completed; no commit was undone", o.Attempt),

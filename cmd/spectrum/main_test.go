@@ -122,15 +122,19 @@ func TestProgramUnderTest(t *testing.T) {
 // second before they end.
 const endAtOnce = "atexit_sleep_ms=0"
 
-// killAt runs "killat N COMMAND...": the command is killed instead of its N-th
-// rename.
+// killAt runs "killat N[:CALL] COMMAND...": the command is killed instead of its N-th rename, or
+// the N-th of another call, in the restore root.
 func killAt() {
-	n, err := strconv.Atoi(os.Args[1])
+	count, call, isOther := strings.Cut(os.Args[1], ":")
+	if !isOther {
+		call = "renameat2"
+	}
+	n, err := strconv.Atoi(count)
 	if err != nil {
 		log.Fatal(err)
 	}
 	plan := sysfault.Plan{N: n, Kill: true, Match: func(c sysfault.Call) bool {
-		return c.Name == "renameat2" && !strings.Contains(c.Path, "/state/") && !strings.Contains(c.Path, staging.LockName) // where the savepoint is prepared, and the lock
+		return c.Name == call && !strings.Contains(c.Path, "/state/") && !strings.Contains(c.Path, staging.LockName) // where the savepoint is prepared, and the lock
 	}}
 	result, err := sysfault.Run(context.Background(), plan, os.Args[2:]...)
 	if err != nil || result.Fired != 1 {
