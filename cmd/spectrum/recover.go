@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
+	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
@@ -152,6 +153,11 @@ func (a *app) settle(ctx context.Context, state *statedir.Dir, root string, opts
 // checkSettled checks the records of a root, and returns the flaws that are left: with --acknowledge the
 // operator accepts what is lost. It ends the halt of a rollback.
 func (a *app) checkSettled(ctx context.Context, state *statedir.Dir, settled action.Settled, opts recoverOptions) ([]statecheck.Flaw, error) {
+	if opts.acknowledge {
+		if err := a.makeMarks(state, settled.Root()); err != nil {
+			return nil, err
+		}
+	}
 	flaws, err := a.flawsOf(ctx, state, settled.Root())
 	if err != nil {
 		return nil, err
@@ -168,6 +174,18 @@ func (a *app) checkSettled(ctx context.Context, state *statedir.Dir, settled act
 		checked = settled.Checked(len(flaws) > 0, statecheck.LostOf(flaws))
 	}
 	return flaws, a.endBar(ctx, state, checked, opts)
+}
+
+// makeMarks makes the marks of rollbacks again that are missing. Of a damaged log none are known.
+func (a *app) makeMarks(state *statedir.Dir, root string) error {
+	missing, err := statecheck.MakeMarks(state, root)
+	if _, isDamaged := errors.AsType[*audit.DamageError](err); err != nil && !isDamaged {
+		return err
+	}
+	if missing > 0 {
+		a.tell("spectrum: made again: %s of rollbacks", numberOf(missing, "missing mark"))
+	}
+	return nil
 }
 
 // isLocked reports whether a command has left nothing in a restore root but its lock.

@@ -339,10 +339,12 @@ func beforeCommit(ctx context.Context, state *statedir.Dir, in *action.Root, all
 		return []string{fmt.Sprintf("the root has neither snapshots nor commits; \"spectrum snapshot take %s%s\" saves it as it is now", option, root)}
 	}
 	target, err := in.Snapshots().Find(h.ID)
-	if err == nil {
-		if damaged, _ := in.Snapshots().Verify(ctx, target); len(damaged) > 0 {
-			return nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: target, Damaged: damaged, Path: in.Real()})
-		}
+	if err != nil {
+		return lostBefore(in)
+	}
+	damaged, _ := in.Snapshots().Verify(ctx, target) // what cannot be verified is not known to be damaged
+	if slices.ContainsFunc(damaged, func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }) {
+		return nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: target, Damaged: damaged, Path: in.Real()})
 	}
 	if newest != "" {
 		return []string{fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest)}

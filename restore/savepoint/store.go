@@ -203,10 +203,13 @@ func pick(all []Savepoint, id string) (Savepoint, error) {
 	return Savepoint{}, fmt.Errorf("savepoint %q: %w", id, ErrAmbiguous)
 }
 
+// Prepared is the name of the directory of a root's savepoints that are not published yet.
+const Prepared = "prepared"
+
 // The directories of a restore root's chain.
 const (
 	published = "chain"
-	prepared  = "prepared"
+	prepared  = Prepared
 	retired   = "retired" // made when it is needed
 )
 

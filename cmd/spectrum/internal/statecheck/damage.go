@@ -145,12 +145,22 @@ func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([
 		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: mend})
 	}
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
-		if _, err := sp.Report(); err != nil {
+		if _, err := sp.Report(); err != nil && !isAccepted(state, sp.ID()) {
 			const remedy = "the report of the commit is no longer proven; the commit can still be undone"
-			flaws = append(flaws, Flaw{Path: sp.RunDir(), What: err.Error(), Remedy: cmp.Or(Mend(state.Path(), err), remedy)})
+			flaws = append(flaws, Flaw{
+				Path: sp.RunDir(), What: err.Error(), Remedy: cmp.Or(Mend(state.Path(), err), remedy),
+				Lost: []string{sp.ID()}, Accept: AcceptText(state, sp.Root()),
+			})
 		}
 	}
 	return flaws, nil
+}
+
+// isAccepted reports whether the audit log has that a person has accepted the loss of a record.
+func isAccepted(state *statedir.Dir, id string) bool {
+	h := &history{state: state}
+	ledger, _, err := h.ledger()
+	return err == nil && ledger.Accepts(id)
 }
 
 // Savepoints opens those of the state directory.

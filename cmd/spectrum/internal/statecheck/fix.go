@@ -12,13 +12,15 @@ import (
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/staging"
 	"golang.org/x/sys/unix"
 )
 
 // Mend returns the command that makes a failed access to a path of the state directory possible:
-// for a file that this user may not open, and for an entry of the wrong type. "" if none is known.
-// What is moved aside is kept.
+// for a file that this user may not open, for an entry of the wrong type, and for the directory of
+// prepared savepoints, which is empty unless a commit is in progress. "" if none is known. What is
+// moved aside is kept.
 func Mend(state string, err error) string {
 	if busy, is := errors.AsType[*staging.BusyError](err); is {
 		return mendLock(state, busy)
@@ -36,6 +38,8 @@ func Mend(state string, err error) string {
 		return Unlock(access.Dir, path)
 	case errors.Is(access, unix.ENOTDIR), errors.Is(access, unix.EISDIR), errors.Is(access, pathsafe.ErrSymlink), errors.Is(access, pathsafe.ErrNotRegular):
 		return aside(state, path)
+	case errors.Is(access, fs.ErrNotExist) && access.Name == savepoint.Prepared:
+		return "mkdir -m 700 " + words.Shell(path)
 	}
 	return ""
 }
@@ -69,10 +73,10 @@ func mendLock(state string, busy *staging.BusyError) string {
 
 // HostKeyHint is the next step where the host's key cannot be used.
 func HostKeyHint(state *statedir.Dir, err error) string {
-	if errors.Is(err, fs.ErrPermission) {
-		return cmp.Or(Unlock(state.HostKey()), HostKeyRemedy)
+	if unlock := Unlock(state.HostKey()); errors.Is(err, fs.ErrPermission) && unlock != "" {
+		return unlock
 	}
-	return HostKeyRemedy
+	return "restore the host's key from a backup; otherwise " + Aside(state, state.HostKey()) + ": a new key is made, which does not verify the existing savepoints"
 }
 
 // Unlock is the command after which this user may open, and change, the first of some paths that he

@@ -43,9 +43,6 @@ type history struct {
 const (
 	KeepState = "keep the state directory unchanged, and check which users can write there; a snapshot that verifies can still be restored"
 	CutRemedy = "the end of the audit log was cut, or it was replaced: \"spectrum audit verify\" shows how much of it is proven; " + KeepState
-
-	// HostKeyRemedy is for a key that cannot be used.
-	HostKeyRemedy = "restore the host's key from a backup, or move the named file away: a new key is made, which does not verify the existing savepoints"
 )
 
 // HistoryFlaws holds what is kept of a root, or of all when root is "", against each other.
@@ -156,11 +153,16 @@ func (h *history) isLost(root string, ids ...string) {
 
 // AcceptText returns how to accept the loss of records of a root.
 func AcceptText(state *statedir.Dir, root string) string {
+	return fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss", words.Shell(pathOf(state, root)))
+}
+
+// pathOf returns where a root of the log is now, or was, if that is not known.
+func pathOf(state *statedir.Dir, root string) string {
 	path, err := state.RootPath(audit.RootOf(root))
 	if err != nil {
-		path = audit.RootOf(root)
+		return audit.RootOf(root)
 	}
-	return fmt.Sprintf("if it is in no backup, \"spectrum recover --acknowledge %s\" accepts the loss", words.Shell(path))
+	return path
 }
 
 func (h *history) compare() error {
@@ -332,9 +334,6 @@ func (h *history) compareMarks() error {
 	for _, sp := range h.all.Standing {
 		bundles = append(bundles, sp.Texts(action.BundleRoots)...)
 	}
-	for _, sp := range h.all.Retired {
-		undone = append(undone, sp.Texts(action.BundleRoots)...)
-	}
 	place := filepath.Join(h.state.Path(), "rolled-back")
 	for _, root := range ended {
 		was, err := h.state.WasRolledBack(audit.RootOf(root), nil)
@@ -342,16 +341,19 @@ func (h *history) compareMarks() error {
 			return err
 		}
 		if !was && h.concerns(root) {
-			h.add(place, KeepState, "the audit log has a rollback in %q, and the mark of it is gone", root)
+			h.add(place, h.markRemedy(root), "the audit log has a rollback in %q, and the mark of it is gone", root)
 		}
 	}
-	for _, id := range undone {
-		was, err := h.state.WasRolledBack("", []string{id})
-		if err != nil {
-			return err
-		}
-		if !was && len(h.open) == 0 {
-			h.add(place, KeepState, "a commit of bundle %s was rolled back, and the mark of it is gone", id)
+	for _, sp := range h.all.Retired {
+		for _, id := range sp.Texts(action.BundleRoots) {
+			undone = append(undone, id)
+			was, err := h.state.WasRolledBack("", []string{id})
+			if err != nil {
+				return err
+			}
+			if !was && len(h.open) == 0 {
+				h.add(place, h.markRemedy(sp.Root()), "a commit of bundle %s was rolled back, and the mark of it is gone", id)
+			}
 		}
 	}
 	if h.root != "" || len(h.open) > 0 || len(h.all.Damaged) > 0 { // then a mark may be of another root, or of what cannot be read
@@ -365,6 +367,47 @@ func (h *history) compareMarks() error {
 		h.add(filepath.Join(place, name), CutRemedy, "there is a mark of a rollback that the audit log does not have: %q", name)
 	}
 	return err
+}
+
+// markRemedy is the next step where the mark of a rollback of a root is gone.
+func (h *history) markRemedy(root string) string {
+	return fmt.Sprintf("check which users can write the state directory; then \"spectrum recover --acknowledge %s\" makes the mark again", words.Shell(pathOf(h.state, root)))
+}
+
+// MakeMarks makes the marks again that rollbacks of a root have left, as far as the audit log and the
+// savepoints that were undone show them, and returns how many were missing.
+func MakeMarks(state *statedir.Dir, root string) (missing int, err error) {
+	h := &history{state: state, root: root}
+	if err := h.read(); err != nil {
+		return 0, err
+	}
+	isMissing := func(root string, bundles ...string) error {
+		was, err := state.WasRolledBack(root, bundles)
+		if err == nil && !was {
+			missing++
+		}
+		return err
+	}
+	var undone []string
+	for _, sp := range h.all.Retired {
+		undone = append(undone, sp.Texts(action.BundleRoots)...)
+	}
+	slices.Sort(undone)
+	undone = slices.Compact(undone)
+	for _, id := range undone {
+		if err := isMissing("", id); err != nil {
+			return 0, err
+		}
+	}
+	if ended, _ := h.log.TakenBack(); slices.Contains(ended, audit.RootText(root)) {
+		if err := isMissing(root); err != nil {
+			return 0, err
+		}
+	}
+	if missing == 0 {
+		return 0, nil
+	}
+	return missing, state.MarkRolledBack(root, undone)
 }
 
 // hasOwnKey reports whether a snapshot was signed by a key of its own because the host's key was
