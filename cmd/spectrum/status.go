@@ -32,7 +32,8 @@ func newStatus(app *app) *cobra.Command {
 		Long: `status shows, for a restore root or for all known ones,
 
     state      clean, unfinished (a command is running, or was killed), halted
-               (a person must act), or gone
+               (a person must act), incomplete (a rollback left part of a commit),
+               damaged (the record of the newest commit is lost or damaged), or gone
     savepoint  the active one, and how many of its files were changed since
     snapshot   the newest one of the whole root
     previews   those that were not committed or superseded; commit checks
@@ -46,7 +47,7 @@ could not seal the changes, with the commands that seal and remove them, and the
 newest candidates that were not reviewed.
 
 status takes no lock and changes nothing. It reads the files of the active
-savepoint, but no snapshots: use "spectrum snapshot verify". The exit status is 0
+savepoint, but does not verify snapshots: use "spectrum snapshot verify". The exit status is 0
 even if a root is halted: for monitoring, use "spectrum doctor".`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,9 +64,14 @@ type rootStatus struct {
 	beside     []string // paths of halted roots that share directories with it
 	bar        *barMark // of a rollback that could not be carried out; nil for none
 	unfinished []string // names in the root, and ids of actions
+	actions    []*audit.Action
 	tip        *savepoint.Savepoint
-	files      int // of the savepoint
+	tipError   error         // why it is not known which savepoint is active
+	lost       *audit.Action // the newest commit, if its savepoint is lost
+	files      int           // of the savepoint
+	isCompared bool          // with the files in the root
 	drifts     []savepoint.Drift
+	stays      partlyUndone
 	whole      *snapshot.Header
 	previews   []string
 	again      []string // the commands that show the newest of these
@@ -82,6 +88,8 @@ const (
 	rootClean      = "clean"
 	rootUnfinished = "unfinished"
 	rootHalted     = "halted"
+	rootIncomplete = "incomplete"
+	rootDamaged    = "damaged"
 	rootGone       = "gone"
 )
 
@@ -225,14 +233,7 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 		defer dir.Close()
 		st.look(dir)
 	}
-	if tip, ok, err := s.store.Tip(st.name); st.knows(err) && ok {
-		st.tip, st.files = &tip, tip.Listing().Len()
-		if dir != nil {
-			_, st.drifts, err = s.compare(ctx, tip, st.path)
-			st.knows(err)
-			st.drifts = slices.DeleteFunc(st.drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
-		}
-	}
+	st.findSavepoint(ctx, s, dir != nil)
 	hasSnapshots := st.newestWhole(s.state)
 	isNamed, err := s.state.Names(st.name)
 	if st.knows(err) && !isNamed && (hasSnapshots || st.tip != nil) {
@@ -274,9 +275,10 @@ func (st *rootStatus) knows(err error) bool {
 
 // unended finds the actions of the log that have not ended, and those that halt the root.
 func (st *rootStatus) unended(state *statedir.Dir) {
-	all, err := actionsOf(state, st.name)
+	var err error
+	st.actions, err = actionsOf(state, st.name)
 	st.knows(err)
-	for _, c := range all {
+	for _, c := range st.actions {
 		switch c.State {
 		case audit.Unresolved:
 			st.halted = append(st.halted, c.ID)
@@ -307,14 +309,48 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	}
 }
 
+// findSavepoint finds the active savepoint and, if the root can be opened, compares its files.
+func (st *rootStatus) findSavepoint(ctx context.Context, s *savepointCommand, isOpen bool) {
+	tip, ok, err := s.store.Tip(st.name)
+	if !st.knows(err) {
+		st.tipError = err
+		st.becomes(rootDamaged)
+		return
+	}
+	if st.lost, err = lostSavepoint(s.state, s.store, st.actions, tip); st.knows(err) && st.lost != nil {
+		st.becomes(rootDamaged)
+		return
+	}
+	if !ok {
+		return
+	}
+	st.tip, st.files = &tip, tip.Listing().Len()
+	if !isOpen {
+		return
+	}
+	_, drifts, err := s.compare(ctx, tip, st.path)
+	st.isCompared = st.knows(err)
+	st.drifts = slices.DeleteFunc(drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
+	st.stays = partlyUndoneOf(st.actions, tip.Attempt(), st.isCompared && len(st.drifts) == 0)
+	if st.stays.rollback != "" {
+		st.becomes(rootIncomplete)
+		st.knows(st.stays.find(ctx, s.state, st))
+	}
+}
+
+// becomes sets the state of a root that would be clean.
+func (st *rootStatus) becomes(state string) {
+	if st.state == rootClean {
+		st.state = state
+	}
+}
+
 // look looks at the root itself.
 func (st *rootStatus) look(dir *pathsafe.Dir) {
 	left, err := staging.Leftovers(dir)
 	if st.knows(err) && len(left) > 0 {
 		st.unfinished = append(st.unfinished, left...)
-		if st.state == rootClean {
-			st.state = rootUnfinished
-		}
+		st.becomes(rootUnfinished)
 	}
 	st.free = st.freeAt(dir)
 }
@@ -394,6 +430,10 @@ func (st *rootStatus) text() string {
 		add("state", "unfinished: a command is running, or was killed; if it was killed, run \"spectrum recover %s\"", path)
 	case st.state == rootGone:
 		add("state", "gone: the directory does not exist; \"spectrum snapshot list %s\" lists the snapshots that can restore it", path)
+	case st.state == rootIncomplete:
+		add("state", "%s", st.stays.text(foreignOption(st.path)))
+	case st.state == rootDamaged:
+		add("state", "damaged: the record of the newest commit cannot be used; \"spectrum recover %s\" shows how to continue", path)
 	default:
 		add("state", "clean")
 	}
@@ -432,12 +472,20 @@ func (st *rootStatus) text() string {
 
 // savepointText is the active savepoint, and what has changed since.
 func (st *rootStatus) savepointText() string {
-	if st.tip == nil {
+	switch {
+	case st.lost != nil:
+		return fmt.Sprintf("lost: that of commit %s, which is in place; \"spectrum rollback %[1]s\" names what can still undo it", st.lost.ID[:shortest])
+	case st.tipError != nil:
+		return "not known: " + st.tipError.Error()
+	case st.tip == nil:
 		return "none: no commit is in place"
 	}
 	text := fmt.Sprintf("%s of %s, commit %s, ", st.tip.ID()[:shortest], st.tip.Created().UTC().Format(time.RFC3339), st.tip.Attempt()[:shortest])
 	if st.state == rootGone {
 		return text + numberOf(st.files, "file")
+	}
+	if !st.isCompared {
+		return text + numberOf(st.files, "file") + ", and it is not known whether they have changed since"
 	}
 	if len(st.drifts) == 0 {
 		return text + numberOf(st.files, "file") + ", none has changed since"
@@ -460,13 +508,16 @@ func (st *rootStatus) fields() map[string]any {
 	if st.whole != nil {
 		whole = snapshotFields(*st.whole)
 	}
-	bar := any(nil)
+	bar, lost := any(nil), any(nil)
+	if st.lost != nil {
+		lost = st.lost.ID
+	}
 	if st.bar != nil {
 		bar = st.bar.fields()
 	}
 	return map[string]any{
-		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "halted_beside": jsonTexts(st.beside), "held": jsonTexts(st.held),
-		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "rollback_refused": bar, "known_as": jsonText(st.name), "savepoint": tip,
+		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "halted_beside": jsonTexts(st.beside), "incomplete": jsonTexts(st.stays.commits), "held": jsonTexts(st.held),
+		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "rollback_refused": bar, "known_as": jsonText(st.name), "savepoint": tip, "savepoint_lost": lost,
 		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "state_free_bytes": st.stateFree, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
 	}
 }
