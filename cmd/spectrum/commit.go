@@ -164,6 +164,9 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err == nil {
 		err = a.commitRecord(ctx, state, record, opts)
 	}
+	if gone := removedHint(err, record.Origin()); gone != "" {
+		return refusedHint(err, gone)
+	}
 	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
 		words := previewWords(record.Origin(), record.Asked())
 		if opts.onScreen {
@@ -200,7 +203,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	}
 	said, err := answer.Statement(ctx)
 	if slip, is := errors.AsType[*action.SlipError](err); is {
-		return a.slipOfForm(record.ID(), slip.Err)
+		return a.slipOfForm(record.ID(), opts.approve, heldNow(ctx, state, record), slip.Err)
 	}
 	if err != nil {
 		return err

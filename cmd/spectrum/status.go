@@ -74,6 +74,7 @@ type rootStatus struct {
 	stays      partlyUndone
 	whole      *snapshot.Header
 	previews   []string
+	removed    []string // those of them whose candidates were removed
 	again      []string // the commands that show the newest of these
 	views      []string
 	silent     []string // views that do not report what they show
@@ -387,6 +388,10 @@ func (st *rootStatus) waiting(a *app, state *statedir.Dir) {
 		root, err := state.RootName(record.Origin().RestoreRoot)
 		if err == nil && root == st.name && record.Attempts() == begun {
 			st.previews = append(st.previews, id)
+			if missingOf(record.Origin()) != "" {
+				st.removed = append(st.removed, id)
+				continue
+			}
 			if again := a.reviewAgain(record.Origin(), record.Asked()); len(st.again) < maxAgain && !slices.Contains(st.again, again) {
 				st.again = append(st.again, again)
 			}
@@ -448,6 +453,9 @@ func (st *rootStatus) text() string {
 	}
 	if len(st.previews) > 0 {
 		add("previews", "%s; a commit rejects one if what it shows has changed since", strings.Join(shortIDs(st.previews), " "))
+	}
+	if len(st.removed) > 0 {
+		add("", "candidate removed, so no commit is possible: %s", strings.Join(shortIDs(st.removed), " "))
 	}
 	for _, line := range st.again {
 		add("to review", "%s", line)
