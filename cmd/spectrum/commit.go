@@ -164,10 +164,12 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err == nil {
 		err = a.commitRecord(ctx, state, record, opts)
 	}
-	if gone := removedHint(err, record.Origin()); gone != "" {
+	c := verdictOf(err).code
+	isVoid := c == codeApprovalStale || c == codeApprovalUsed
+	if gone := removedHint(err, isVoid, record.Origin()); gone != "" {
 		return refusedHint(err, gone)
 	}
-	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
+	if isVoid {
 		words := previewWords(record.Origin(), record.Asked())
 		if opts.onScreen {
 			words[0] = "review"

@@ -225,11 +225,10 @@ func rejectedRunHint(err error, missing func() string) string {
 }
 
 // removedHint is for a preview whose candidate, or the project of it, no longer exists; "" if it does, or if
-// the error has another cause.
-func removedHint(err error, origin preview.Origin) string {
+// the error has another cause. A void preview can be made again only from its candidate.
+func removedHint(err error, isVoid bool, origin preview.Origin) string {
 	reject, isReject := errors.AsType[*verify.Reject](err)
-	isMissing := isReject && reject.Code == verify.ArtifactMissing || errors.Is(err, fs.ErrNotExist) ||
-		errors.Is(err, preview.ErrUsed) || errors.Is(err, preview.ErrStale)
+	isMissing := isVoid || isReject && reject.Code == verify.ArtifactMissing || errors.Is(err, fs.ErrNotExist)
 	if missing := missingOf(origin); isMissing && missing != "" {
 		return fmt.Sprintf("the candidate of this preview was removed: %s does not exist; put it back, or make another candidate and a preview of that", shellQuote(missing))
 	}
