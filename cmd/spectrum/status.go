@@ -71,6 +71,7 @@ type rootStatus struct {
 	files      int           // of the savepoint
 	isCompared bool          // with the files in the root
 	drifts     []savepoint.Drift
+	isUndoable bool // the snapshot from before it exists
 	stays      partlyUndone
 	whole      *snapshot.Header
 	previews   []string
@@ -252,8 +253,8 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 // open opens the restore root for a look.
 func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
 
-// newestWhole finds the newest snapshot that an emergency rollback may go back to, and reports whether
-// there is any snapshot.
+// newestWhole finds the newest snapshot that an emergency rollback may go back to, and whether the one from
+// before the active savepoint is there. It reports whether there is any snapshot.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {
@@ -266,6 +267,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 		st.knows(d)
 	}
 	st.whole = snapshot.NewestForEmergency(all)
+	st.isUndoable = st.tip != nil && slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(st.tip.Attempt()) })
 	return len(all)+len(damaged) > 0
 }
 
