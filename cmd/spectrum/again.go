@@ -23,7 +23,7 @@ func (e *againError) Unwrap() error { return e.err }
 
 // ofState are the commands that look into the state directory, where a text names one of
 // them to be typed.
-var ofState = regexp.MustCompile(`(^|"|: )spectrum (audit|commit|doctor|log|preview|quarantine|recover|rollback|savepoint|snapshot|trust)\b`)
+var ofState = regexp.MustCompile(`(^|"|: )spectrum (audit|commit|doctor|keygen|log|preview|quarantine|recover|review|rollback|run|savepoint|seal|snapshot|status|trust)\b`)
 
 // namedState is the state directory that a printed command has to name, as a path that leads there from
 // anywhere; "" where it finds the same without it.

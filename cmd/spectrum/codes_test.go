@@ -80,7 +80,7 @@ func examples(t *testing.T) map[code][]error {
 
 		codeApprovalRequired:        {fmt.Errorf("there is no preview %q: %w", forging, errApprovalRequired), a.approvalRequired("ab12", preview.Exactly), a.approvalRequired("ab12", "")},
 		codeApprovalVague:           {&action.VagueError{Source: "43766f23", Preview: "5c5c5c5c5c5c5c5c", Err: fmt.Errorf("%w: %q", preview.ErrVague, forging)}},
-		codeApprovalUnfit:           {preview.ErrUnfit, a.slipOfForm("ab12", fmt.Errorf("%w: %q", preview.ErrVague, forging))},
+		codeApprovalUnfit:           {preview.ErrUnfit, a.slipOfForm("ab12", forging, &quarantine.HeldError{Source: "43766f23"}, fmt.Errorf("%w: %q", preview.ErrVague, forging))},
 		codeApprovalIncomplete:      {preview.ErrUndecided},
 		codeApprovalStale:           {preview.ErrStale, &againError{a.commandLine("preview", "--restore-root", "/r", forging), preview.ErrStale}, errNotShown},
 		codeApprovalUsed:            {preview.ErrUsed},

@@ -164,7 +164,12 @@ func (a *app) commitPreview(ctx context.Context, state *statedir.Dir, opts commi
 	if err == nil {
 		err = a.commitRecord(ctx, state, record, opts)
 	}
-	if c := verdictOf(err).code; c == codeApprovalStale || c == codeApprovalUsed {
+	c := verdictOf(err).code
+	isVoid := c == codeApprovalStale || c == codeApprovalUsed
+	if gone := removedHint(err, isVoid, record.Origin()); gone != "" {
+		return refusedHint(err, gone)
+	}
+	if isVoid {
 		words := previewWords(record.Origin(), record.Asked())
 		if opts.onScreen {
 			words[0] = "review"
@@ -200,7 +205,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	}
 	said, err := answer.Statement(ctx)
 	if slip, is := errors.AsType[*action.SlipError](err); is {
-		return a.slipOfForm(record.ID(), slip.Err)
+		return a.slipOfForm(record.ID(), opts.approve, heldNow(ctx, state, record), slip.Err)
 	}
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ func (a *app) enterHalted(ctx context.Context, state *statedir.Dir, opts rollbac
 		return nil, err
 	}
 	if !possible {
+		halted.inEmergency = true
 		return nil, halted
 	}
 	verb := "undoes or releases"

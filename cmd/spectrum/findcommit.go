@@ -52,7 +52,7 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	}
 	hint := findsCommits
 	if _, err := pathsafe.ResolveDir(id); err == nil {
-		hint = fmt.Sprintf("%s; to take all of that directory back: \"spectrum rollback --emergency %s\"", findsCommits, shellQuote(id))
+		hint = fmt.Sprintf("%s; to take all of that directory back: \"spectrum rollback --emergency %s%s\"", findsCommits, foreignOption(id), shellQuote(id))
 	}
 	if other := otherID(state, id); other != "" {
 		hint = other
@@ -83,6 +83,9 @@ func cannotUndo(state *statedir.Dir, named *action.Named) error {
 	}
 	switch named.Kind {
 	case action.NamesUnfinished:
+		if named.Action.State == audit.Unresolved {
+			return refusedHint(fmt.Errorf("commit %s was neither completed nor undone, so %q is halted", named.Action.ID, path), endsHalt(path))
+		}
 		return refusedHint(fmt.Errorf("commit %s has not ended: it is still running, or was killed", named.Action.ID),
 			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
 	case action.NamesLost:
@@ -160,7 +163,11 @@ func takesBack(state *statedir.Dir, rollback *audit.Entry) string {
 			return fmt.Sprintf("the snapshot from before that rollback, %s, is no longer there, so that rollback cannot be undone", rollback.Snapshot[:shortest])
 		}
 	}
-	return fmt.Sprintf("\"spectrum snapshot restore %s\" undoes that rollback", rollback.Snapshot[:shortest])
+	option := ""
+	if path, err := state.RootPath(audit.RootOf(rollback.Root)); err == nil {
+		option = foreignOption(path)
+	}
+	return fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes that rollback", option, rollback.Snapshot[:shortest])
 }
 
 // everyUndone is the error of latest where all commits are undone: which rollback was the last, and how

@@ -24,8 +24,10 @@ type haltedError struct {
 	attempts  []haltedAttempt
 	bar       *barMark // of a rollback that could not be carried out; nil for none
 	inRecover bool     // recover reports that
-	newest    string   // id of the newest snapshot of all of it that an emergency rollback may go back to; "" for none
-	err       error
+	// inEmergency: an emergency rollback reports that, since the root has no snapshot to go back to.
+	inEmergency bool
+	newest      string // id of the newest snapshot of all of it that an emergency rollback may go back to; "" for none
+	err         error
 }
 
 // haltedAttempt is an attempt that halts a root. Fields that the audit log does not have are zero.
@@ -164,6 +166,9 @@ func (a *haltedAttempt) where() string {
 func (e *haltedError) hints() []string {
 	if e.bar != nil {
 		return e.bar.hints(e.root)
+	}
+	if e.inEmergency {
+		return []string{"no whole snapshot that a person or a timer took of this root verifies, so nothing was changed", endsHalt(e.root)}
 	}
 	var hints []string
 	for i := range e.attempts {

@@ -167,9 +167,13 @@ func vagueHints(e *action.VagueError) []string {
 	}
 }
 
-// hints have the accepted statement, where that is known.
+// hints have what was typed, and the accepted statement, where that is known.
 func (e *slipOfForm) hints() []string {
-	hints := []string{"nothing was approved, and nothing is in quarantine: correct the statement; the preview is still valid"}
+	typed := oneLine(fmt.Sprintf("you typed %q: nothing was approved", e.typed))
+	if e.held != "" {
+		return append([]string{typed + "; the candidate is in quarantine, so no statement approves it before its release"}, heldHints(e.held)...)
+	}
+	hints := []string{typed + ", and the preview is still valid"}
 	if e.command != "" {
 		hints = append(hints, "if that is what you approve: "+e.command)
 	}
@@ -213,8 +217,13 @@ func (b *barMark) hints(path string) []string {
 		oneLine(b.what()),
 		acknowledgeHint(root),
 		fmt.Sprintf("\"spectrum recover %s\" ends it too, where nothing is damaged", root),
-		fmt.Sprintf("the root is as it was, and rollbacks still work: \"spectrum rollback\", \"spectrum rollback --emergency %s\", \"spectrum snapshot restore\"; the first that succeeds ends the halt", root),
+		fmt.Sprintf("the root is as it was, and rollbacks still work, such as \"spectrum rollback --emergency %s\"; the first that succeeds ends the halt", root),
 	}
+}
+
+// endsHalt is the next step for a root that a commit halts which could be neither completed nor undone.
+func endsHalt(path string) string {
+	return fmt.Sprintf("\"spectrum recover %s%s\" names what is in the way, and ends the halt once that is gone", foreignOption(path), shellQuote(path))
 }
 
 // haltHints are the next steps for a root in which an attempt cannot be ended, and its journal

@@ -102,15 +102,16 @@ func (a *app) latestHasEnded(next string) error {
 }
 
 func endedText(o staging.Outcome) string {
-	return fmt.Sprintf("an unfinished %s was found and %s (%s)%s", kindText(o.Kind), o.Result, o.Attempt, againText(o))
+	after := ""
+	if isBackUndone(o) {
+		after = ": the root is as before it"
+	}
+	return fmt.Sprintf("an unfinished %s was found and %s (%s)%s", kindText(o.Kind), o.Result, o.Attempt, after)
 }
 
-// againText describes a rollback or a restore that was itself rolled back; "" for anything else.
-func againText(o staging.Outcome) string {
-	if o.Kind == staging.KindCommit || o.Result != staging.RolledBack {
-		return ""
-	}
-	return ": the root is as before it; run the same command again"
+// isBackUndone reports whether it is a rollback or a restore that was itself rolled back.
+func isBackUndone(o staging.Outcome) bool {
+	return o.Kind != staging.KindCommit && o.Result == staging.RolledBack
 }
 
 // pruneInterrupted reports which snapshots an interrupted prune has removed. Before the first

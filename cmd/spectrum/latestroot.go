@@ -119,7 +119,11 @@ func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoin
 	if root != "" {
 		err = fmt.Errorf("there is no commit in %q that could be undone", root)
 	}
-	return savepoint.Savepoint{}, refusedHint(err, findsCommits)
+	hint := findsCommits
+	if known, damage := actionsOf(state, ""); len(known) == 0 && damage == nil {
+		hint = fmt.Sprintf("the state directory %s has no commit yet; if another one was used, name it with --state-dir DIR", shellQuote(state.Path()))
+	}
+	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
 func rootsOfCommits(all []savepoint.Savepoint) []string {

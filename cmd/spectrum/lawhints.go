@@ -89,7 +89,7 @@ var failureHints = map[restore.Code]string{
 
 	restore.SourceMissing:        "it was there a moment ago: make sure that no other process changes the project, then make a new preview with \"spectrum preview --restore-root DIR RUN_DIR\"",
 	restore.SourceNotRegularFile: "a restore takes regular files only: replace the link by the file itself, then preview again",
-	restore.TargetPathExists:     "a restore replaces existing files only with --replace: \"spectrum preview --replace\" shows which ones, and a rollback brings them back; or move the existing file away, then preview again",
+	restore.TargetPathExists:     "a restore replaces existing files only with --replace: a preview with it shows which ones, and a rollback brings them back; or move the existing file away, then preview again",
 	restore.ChainRunIDDuplicate:  "name each run once",
 	restore.ChainTargetDirExists: "a restore never overwrites; move the directory away, then preview again",
 

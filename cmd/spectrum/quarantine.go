@@ -27,7 +27,8 @@ findings, as show prints them: a new finding holds the candidate again.
 
 SOURCE_ID is the bundle root or chain root of the candidate, or its first four or
 more digits. "latest" is the candidate that was quarantined last, for the restore
-root that contains the working directory, or for all.`,
+root that contains the working directory, or for all; show also takes one that was
+released since.`,
 	}
 	cmd.AddCommand(newQuarantineList(app), newQuarantineShow(app), newQuarantineRelease(app))
 	return cmd
@@ -53,7 +54,7 @@ func newQuarantineShow(app *app) *cobra.Command {
 		Short: "show the findings of a candidate, and how they were resolved",
 		Args:  exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.withQuarantineOf(cmd.Context(), args[0], func(store *quarantine.Store, source string) error {
+			return app.withQuarantineOf(cmd.Context(), args[0], newestMarked, func(store *quarantine.Store, source string) error {
 				return app.showQuarantine(cmd.Context(), store, source)
 			})
 		},
@@ -76,7 +77,7 @@ func newQuarantineRelease(app *app) *cobra.Command {
 			if reason == placeholder {
 				return usage(cmd, "--reason: replace %s by your own words: how the findings were resolved", placeholder)
 			}
-			err := app.withQuarantineOf(cmd.Context(), args[0], func(store *quarantine.Store, source string) error {
+			err := app.withQuarantineOf(cmd.Context(), args[0], action.NewestHeld, func(store *quarantine.Store, source string) error {
 				return app.releaseQuarantine(cmd.Context(), store, source, reason)
 			})
 			if errors.Is(err, quarantine.ErrReason) {
@@ -104,8 +105,8 @@ func (a *app) withQuarantine(do func(*quarantine.Store) error) error {
 	return do(store)
 }
 
-// withQuarantineOf is withQuarantine for one candidate, by its ID or latest.
-func (a *app) withQuarantineOf(ctx context.Context, word string, do func(*quarantine.Store, string) error) error {
+// withQuarantineOf is withQuarantine for one candidate, by its ID or latest, which newest finds.
+func (a *app) withQuarantineOf(ctx context.Context, word string, newest func([]quarantine.Record, string) string, do func(*quarantine.Store, string) error) error {
 	here := ""
 	if word == latest {
 		here = a.knownHere()
@@ -118,12 +119,28 @@ func (a *app) withQuarantineOf(ctx context.Context, word string, do func(*quaran
 		if err != nil {
 			return err
 		}
-		source := action.NewestHeld(records, here)
+		source := newest(records, here)
 		if source == "" {
 			return noneHeld(here, slices.ContainsFunc(records, func(r quarantine.Record) bool { return len(r.Held()) > 0 }))
 		}
 		return do(store, source)
 	})
+}
+
+// newestMarked is [action.NewestHeld], or the candidate that was held last if none is held now.
+func newestMarked(records []quarantine.Record, root string) string {
+	if held := action.NewestHeld(records, root); held != "" {
+		return held
+	}
+	source, since := "", time.Time{}
+	for _, r := range records {
+		for _, m := range r.Marks {
+			if (root == "" || r.RestoreRoot == root) && (source == "" || m.Since.After(since)) {
+				source, since = r.Source, m.Since
+			}
+		}
+	}
+	return source
 }
 
 // noneHeld is the error where latest names no candidate in quarantine, of the known restore root here,

@@ -229,8 +229,8 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck
 			attempt["left"] = jsonText(o.Left.Error())
 			a.tell("spectrum: left as it is: %s", oneLine(o.Left.Error()))
 		}
-		if again := againText(o); again != "" {
-			a.tell("spectrum: %s %s was undone%s", kindText(o.Kind), o.Attempt, again)
+		if isBackUndone(o) {
+			a.tell("spectrum: %s %s was undone: the root is as before it; to continue, run the command that was killed again", kindText(o.Kind), o.Attempt)
 		} else if o.Kind == staging.KindCommit && o.Left == nil {
 			a.sayEndOf(o, root)
 		}
@@ -264,7 +264,7 @@ func (a *app) sayEndOf(o staging.Outcome, root string) {
 	case staging.RolledBack:
 		a.say("spectrum: commit %s was undone: the root is as before it; to commit again, make a new preview", o.Attempt)
 	case staging.Completed:
-		a.say("spectrum: commit %s is complete; \"spectrum rollback %[1]s\" undoes it", o.Attempt)
+		a.say("spectrum: commit %s is complete; \"spectrum rollback %s%[1]s\" undoes it", o.Attempt, foreignOption(root))
 	case staging.Cleared:
 		a.say("spectrum: commit %s had left only an empty directory, which was removed; \"spectrum status %s\" shows the root", o.Attempt, shellQuote(root))
 	}

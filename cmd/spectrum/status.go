@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/view"
@@ -32,7 +31,8 @@ func newStatus(app *app) *cobra.Command {
 		Long: `status shows, for a restore root or for all known ones,
 
     state      clean, unfinished (a command is running, or was killed), halted
-               (a person must act), or gone
+               (a person must act), incomplete (a rollback left part of a commit),
+               damaged (the record of the newest commit is lost or damaged), or gone
     savepoint  the active one, and how many of its files were changed since
     snapshot   the newest one of the whole root
     previews   those that were not committed or superseded; commit checks
@@ -46,7 +46,7 @@ could not seal the changes, with the commands that seal and remove them, and the
 newest candidates that were not reviewed.
 
 status takes no lock and changes nothing. It reads the files of the active
-savepoint, but no snapshots: use "spectrum snapshot verify". The exit status is 0
+savepoint, but does not verify snapshots: use "spectrum snapshot verify". The exit status is 0
 even if a root is halted: for monitoring, use "spectrum doctor".`,
 		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,16 +58,24 @@ even if a root is halted: for monitoring, use "spectrum doctor".`,
 // rootStatus is the state of one restore root.
 type rootStatus struct {
 	name, path string // what its records are of, and where it is now
+	stranger   string // the state directory, if it has no record of the root
 	state      string // see the constants
 	halted     []string
 	beside     []string // paths of halted roots that share directories with it
 	bar        *barMark // of a rollback that could not be carried out; nil for none
 	unfinished []string // names in the root, and ids of actions
+	actions    []*audit.Action
 	tip        *savepoint.Savepoint
-	files      int // of the savepoint
+	tipError   error         // why it is not known which savepoint is active
+	lost       *audit.Action // the newest commit, if its savepoint is lost
+	files      int           // of the savepoint
+	isCompared bool          // with the files in the root
 	drifts     []savepoint.Drift
+	isUndoable bool // the snapshot from before it exists
+	stays      partlyUndone
 	whole      *snapshot.Header
 	previews   []string
+	removed    []string // those of them whose candidates were removed
 	again      []string // the commands that show the newest of these
 	views      []string
 	silent     []string // views that do not report what they show
@@ -82,6 +90,8 @@ const (
 	rootClean      = "clean"
 	rootUnfinished = "unfinished"
 	rootHalted     = "halted"
+	rootIncomplete = "incomplete"
+	rootDamaged    = "damaged"
 	rootGone       = "gone"
 )
 
@@ -91,7 +101,7 @@ func (s *savepointCommand) status(ctx context.Context, args []string) error {
 		return err
 	}
 	if len(roots) == 0 {
-		s.say("no restore root is known; \"spectrum commit\" and \"spectrum snapshot take\" make one known")
+		s.say("no restore root is known in the state directory %s; \"spectrum commit\" and \"spectrum snapshot take\" make one known, and --state-dir names another state directory", shellQuote(s.state.Path()))
 	}
 	left, err := s.leftLayers(args, roots)
 	if err != nil {
@@ -225,14 +235,7 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 		defer dir.Close()
 		st.look(dir)
 	}
-	if tip, ok, err := s.store.Tip(st.name); st.knows(err) && ok {
-		st.tip, st.files = &tip, tip.Listing().Len()
-		if dir != nil {
-			_, st.drifts, err = s.compare(ctx, tip, st.path)
-			st.knows(err)
-			st.drifts = slices.DeleteFunc(st.drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
-		}
-	}
+	st.findSavepoint(ctx, s, dir != nil)
 	hasSnapshots := st.newestWhole(s.state)
 	isNamed, err := s.state.Names(st.name)
 	if st.knows(err) && !isNamed && (hasSnapshots || st.tip != nil) {
@@ -242,13 +245,16 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 	st.views, st.silent, err = view.ForRoot(ctx, st.name, st.path)
 	st.knows(err)
 	st.heldBack(ctx, s)
+	if !isNamed && !hasSnapshots && len(st.actions)+len(st.previews)+len(st.held)+len(st.unknown) == 0 {
+		st.stranger = s.state.Path()
+	}
 }
 
 // open opens the restore root for a look.
 func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
 
-// newestWhole finds the newest snapshot that an emergency rollback may go back to, and reports whether
-// there is any snapshot.
+// newestWhole finds the newest snapshot that an emergency rollback may go back to, and whether the one from
+// before the active savepoint is there. It reports whether there is any snapshot.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {
@@ -261,6 +267,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 		st.knows(d)
 	}
 	st.whole = snapshot.NewestForEmergency(all)
+	st.isUndoable = st.tip != nil && slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(st.tip.Attempt()) })
 	return len(all)+len(damaged) > 0
 }
 
@@ -274,9 +281,10 @@ func (st *rootStatus) knows(err error) bool {
 
 // unended finds the actions of the log that have not ended, and those that halt the root.
 func (st *rootStatus) unended(state *statedir.Dir) {
-	all, err := actionsOf(state, st.name)
+	var err error
+	st.actions, err = actionsOf(state, st.name)
 	st.knows(err)
-	for _, c := range all {
+	for _, c := range st.actions {
 		switch c.State {
 		case audit.Unresolved:
 			st.halted = append(st.halted, c.ID)
@@ -307,14 +315,48 @@ func (st *rootStatus) unended(state *statedir.Dir) {
 	}
 }
 
+// findSavepoint finds the active savepoint and, if the root can be opened, compares its files.
+func (st *rootStatus) findSavepoint(ctx context.Context, s *savepointCommand, isOpen bool) {
+	tip, ok, err := s.store.Tip(st.name)
+	if !st.knows(err) {
+		st.tipError = err
+		st.becomes(rootDamaged)
+		return
+	}
+	if st.lost, err = lostSavepoint(s.state, s.store, st.actions, tip); st.knows(err) && st.lost != nil {
+		st.becomes(rootDamaged)
+		return
+	}
+	if !ok {
+		return
+	}
+	st.tip, st.files = &tip, tip.Listing().Len()
+	if !isOpen {
+		return
+	}
+	_, drifts, err := s.compare(ctx, tip, st.path)
+	st.isCompared = st.knows(err)
+	st.drifts = slices.DeleteFunc(drifts, func(d savepoint.Drift) bool { return d.State == savepoint.Same })
+	st.stays = partlyUndoneOf(st.actions, tip.Attempt(), st.isCompared && len(st.drifts) == 0)
+	if st.stays.rollback != "" {
+		st.becomes(rootIncomplete)
+		st.knows(st.stays.find(ctx, s.state, st))
+	}
+}
+
+// becomes sets the state of a root that would be clean.
+func (st *rootStatus) becomes(state string) {
+	if st.state == rootClean {
+		st.state = state
+	}
+}
+
 // look looks at the root itself.
 func (st *rootStatus) look(dir *pathsafe.Dir) {
 	left, err := staging.Leftovers(dir)
 	if st.knows(err) && len(left) > 0 {
 		st.unfinished = append(st.unfinished, left...)
-		if st.state == rootClean {
-			st.state = rootUnfinished
-		}
+		st.becomes(rootUnfinished)
 	}
 	st.free = st.freeAt(dir)
 }
@@ -351,6 +393,10 @@ func (st *rootStatus) waiting(a *app, state *statedir.Dir) {
 		root, err := state.RootName(record.Origin().RestoreRoot)
 		if err == nil && root == st.name && record.Attempts() == begun {
 			st.previews = append(st.previews, id)
+			if missingOf(record.Origin()) != "" {
+				st.removed = append(st.removed, id)
+				continue
+			}
 			if again := a.reviewAgain(record.Origin(), record.Asked()); len(st.again) < maxAgain && !slices.Contains(st.again, again) {
 				st.again = append(st.again, again)
 			}
@@ -371,102 +417,5 @@ func (st *rootStatus) heldBack(ctx context.Context, s *savepointCommand) {
 		if root, err := s.state.RootName(r.RestoreRoot); err == nil && root == st.name && len(r.Held()) > 0 {
 			st.held = append(st.held, r.Source)
 		}
-	}
-}
-
-func (st *rootStatus) text() string {
-	lines := []string{shellQuote(st.path)}
-	if st.name != st.path {
-		lines[0] += ", known as " + shellQuote(st.name)
-	}
-	add := func(label, format string, args ...any) {
-		lines = append(lines, oneLine(fmt.Sprintf("  %-10s ", label)+fmt.Sprintf(format, args...)))
-	}
-	path := foreignOption(st.path) + shellQuote(st.path)
-	switch {
-	case st.state == rootHalted && len(st.halted) == 0:
-		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds or \"spectrum recover --acknowledge %s\" ends the halt", st.bar.what(), path)
-	case st.state == rootHalted:
-		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
-	case st.state == rootUnfinished && len(st.unfinished) == 1 && st.unfinished[0] == staging.LockName:
-		add("state", "unfinished: a command is running, or was killed before it changed anything; if it was killed, \"spectrum recover %s\" removes its lock", path)
-	case st.state == rootUnfinished:
-		add("state", "unfinished: a command is running, or was killed; if it was killed, run \"spectrum recover %s\"", path)
-	case st.state == rootGone:
-		add("state", "gone: the directory does not exist; \"spectrum snapshot list %s\" lists the snapshots that can restore it", path)
-	default:
-		add("state", "clean")
-	}
-	for _, at := range st.beside {
-		add("beside", "also halted for preview, commit and prune, because %s, which shares directories with it, is halted: \"spectrum status %s\"", shellQuote(at), shellQuote(at))
-	}
-	add("savepoint", "%s", st.savepointText())
-	if st.whole == nil {
-		add("snapshot", "none of the whole root: \"spectrum snapshot take %s\"", path)
-	} else {
-		add("snapshot", "%s of %s, %s, %s", st.whole.ID[:shortest], st.whole.Time.UTC().Format(time.RFC3339), numberOf(st.whole.Files, "file"), bytesText(st.whole.Bytes))
-	}
-	if len(st.previews) > 0 {
-		add("previews", "%s; a commit rejects one if what it shows has changed since", strings.Join(shortIDs(st.previews), " "))
-	}
-	for _, line := range st.again {
-		add("to review", "%s", line)
-	}
-	for _, at := range st.views {
-		add("view", "%s", shellQuote(at))
-	}
-	for _, at := range st.silent {
-		add("view", "%s does not report what it shows", shellQuote(at))
-	}
-	if len(st.held) > 0 {
-		add("held", "%s: \"spectrum quarantine list\" shows why", strings.Join(shortIDs(st.held), " "))
-	}
-	if st.state != rootGone {
-		add("space", "%s free; for the state directory %s free", bytesText(st.free), bytesText(st.stateFree))
-	}
-	for _, err := range st.unknown {
-		add("not known", "%s", err.Error())
-	}
-	return strings.Join(lines, "\n")
-}
-
-// savepointText is the active savepoint, and what has changed since.
-func (st *rootStatus) savepointText() string {
-	if st.tip == nil {
-		return "none: no commit is in place"
-	}
-	text := fmt.Sprintf("%s of %s, commit %s, ", st.tip.ID()[:shortest], st.tip.Created().UTC().Format(time.RFC3339), st.tip.Attempt()[:shortest])
-	if st.state == rootGone {
-		return text + numberOf(st.files, "file")
-	}
-	if len(st.drifts) == 0 {
-		return text + numberOf(st.files, "file") + ", none has changed since"
-	}
-	return text + fmt.Sprintf("%s not as committed: \"spectrum savepoint verify %s\" lists them", words.Of(len(st.drifts), st.files, "file"), st.tip.ID()[:shortest])
-}
-
-func (st *rootStatus) fields() map[string]any {
-	drifts, errs := []any{}, []string{}
-	for _, d := range st.drifts {
-		drifts = append(drifts, map[string]any{"path": d.Path, "state": string(d.State)})
-	}
-	for _, err := range st.unknown {
-		errs = append(errs, err.Error())
-	}
-	tip, whole := any(nil), any(nil)
-	if st.tip != nil {
-		tip = map[string]any{"attempt": st.tip.Attempt(), "created_at": timeOrNull(st.tip.Created()), "files": st.files, "id": st.tip.ID()}
-	}
-	if st.whole != nil {
-		whole = snapshotFields(*st.whole)
-	}
-	bar := any(nil)
-	if st.bar != nil {
-		bar = st.bar.fields()
-	}
-	return map[string]any{
-		"drift": drifts, "errors": jsonTexts(errs), "free_bytes": st.free, "halted": jsonTexts(st.halted), "halted_beside": jsonTexts(st.beside), "held": jsonTexts(st.held),
-		"previews": jsonTexts(st.previews), "restore_root": jsonText(st.path), "rollback_refused": bar, "known_as": jsonText(st.name), "savepoint": tip,
-		"silent_views": jsonTexts(st.silent), "snapshot": whole, "state": st.state, "state_free_bytes": st.stateFree, "unfinished": jsonTexts(st.unfinished), "views": jsonTexts(st.views),
 	}
 }

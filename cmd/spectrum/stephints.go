@@ -224,6 +224,30 @@ func rejectedRunHint(err error, missing func() string) string {
 	return ""
 }
 
+// removedHint is for a preview whose candidate, or the project of it, no longer exists; "" if it does, or if
+// the error has another cause. A void preview can be made again only from its candidate.
+func removedHint(err error, isVoid bool, origin preview.Origin) string {
+	reject, isReject := errors.AsType[*verify.Reject](err)
+	isMissing := isVoid || isReject && reject.Code == verify.ArtifactMissing || errors.Is(err, fs.ErrNotExist)
+	if missing := missingOf(origin); isMissing && missing != "" {
+		return fmt.Sprintf("the candidate of this preview was removed: %s does not exist; put it back, or make another candidate and a preview of that", shellQuote(missing))
+	}
+	return ""
+}
+
+// missingOf returns the run directory, or the project, of a preview that no longer exists; "" for none.
+func missingOf(origin preview.Origin) string {
+	if origin.View != nil || len(origin.RunDirs) > 0 && store.IsAddress(origin.RunDirs[0]) {
+		return ""
+	}
+	for _, dir := range append([]string{origin.ProjectRoot}, origin.RunDirs...) {
+		if way, err := pathsafe.WayTo(dir); err == nil && way.Missing {
+			return dir
+		}
+	}
+	return ""
+}
+
 // savepointSourceHint is for a candidate that is a savepoint of this host, by its id, and whose files are
 // in root.
 func savepointSourceHint(err error, id, root string) string {

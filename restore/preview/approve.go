@@ -273,34 +273,18 @@ func (a *Approval) choose() error {
 	return a.carryOutput()
 }
 
-// DivergedError reports a statement that approves nothing, since no file is proposed: those of these
-// conflicts have diverged. It is an [ErrUnfit].
-type DivergedError struct {
-	Conflicts []int // numbers, ascending; not empty
-}
-
-func (e *DivergedError) Error() string {
-	text := "the files of " + statement.FormatConflicts(e.Conflicts) + " have diverged"
-	if len(e.Conflicts) == 1 {
-		text = "the file of " + ConflictID(e.Conflicts[0]) + " has diverged"
-	}
-	return fmt.Sprintf("%s: it proposes no file, since %s; decide that in a new preview", ErrUnfit, text)
-}
-
-func (e *DivergedError) Unwrap() error { return ErrUnfit }
-
 // nothingLeft is the error of a statement that approves no item.
 func (a *Approval) nothingLeft() error {
 	b := &a.preview.block
-	var diverged []int
+	diverged := &DivergedError{}
 	for n, c := range b.Conflicts {
 		if c.Diverged && c.Decision == Undecided {
-			diverged = append(diverged, n+1)
+			diverged.Conflicts, diverged.Paths = append(diverged.Conflicts, n+1), append(diverged.Paths, c.Path)
 		}
 	}
 	switch {
-	case len(b.Items) == 0 && len(diverged) > 0:
-		return &DivergedError{diverged}
+	case len(b.Items) == 0 && len(diverged.Conflicts) > 0:
+		return diverged
 	case slices.ContainsFunc(b.Items, func(i Item) bool { return i.Scope == scope.RestrictedContext }):
 		return fmt.Errorf("%w: it leaves nothing to restore; what may hold secrets is restored only when the statement names each item, or restricted context", ErrUnfit)
 	}

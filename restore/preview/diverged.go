@@ -2,6 +2,8 @@ package preview
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -96,3 +98,29 @@ const overruledText = "overruled with --decide"
 func (d *deciding) mayHoldSecret(i *Item) bool {
 	return i.Scope == scope.RestrictedContext && (d.proposes(i) || i.IsDiverged() && i.Label == InConflict)
 }
+
+// DivergedError reports a statement that approves nothing, since no file is proposed: those of these
+// conflicts have diverged. It is an [ErrUnfit].
+type DivergedError struct {
+	Conflicts []int    // numbers, ascending; not empty
+	Paths     []string // of their files
+}
+
+func (e *DivergedError) Error() string {
+	const most = 5
+	var paths []string
+	for _, path := range e.Paths[:min(len(e.Paths), most)] {
+		paths = append(paths, strconv.Quote(path))
+	}
+	if more := len(e.Paths) - most; more > 0 {
+		paths = append(paths, fmt.Sprintf("%d more", more))
+	}
+	verb := "have"
+	if len(e.Conflicts) == 1 {
+		verb = "has"
+	}
+	text := fmt.Sprintf("%s (%s) %s diverged", strings.Join(paths, ", "), statement.FormatConflicts(e.Conflicts), verb)
+	return fmt.Sprintf("%s: it proposes no file, since %s; decide that in a new preview", ErrUnfit, text)
+}
+
+func (e *DivergedError) Unwrap() error { return ErrUnfit }

@@ -31,7 +31,7 @@ func UnnamedRoots(state *statedir.Dir) (map[string]bool, error) {
 			}
 		}
 	}
-	if _, err := state.Root().Lstat("savepoints"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := state.Root().Lstat("savepoints"); !errors.Is(err, fs.ErrNotExist) && !allNamed(state) {
 		if store, err := Savepoints(state); err == nil {
 			defer store.Close()
 			found, _ := store.Survey("")
@@ -41,6 +41,18 @@ func UnnamedRoots(state *statedir.Dir) (map[string]bool, error) {
 		}
 	}
 	return unnamed, failed
+}
+
+// allNamed reports whether roots.log has the root of each directory of savepoints, so that none of these
+// has to be read.
+func allNamed(state *statedir.Dir) bool {
+	place, err := state.Savepoints()
+	if err != nil {
+		return false
+	}
+	defer place.Close()
+	keys, err := place.Names()
+	return err == nil && !slices.ContainsFunc(keys, func(key string) bool { return state.RootOfKey(key) == "" })
 }
 
 // UnnamedError reports that roots.log does not have a root.
