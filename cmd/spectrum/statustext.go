@@ -19,26 +19,7 @@ func (st *rootStatus) text() string {
 		lines = append(lines, oneLine(fmt.Sprintf("  %-10s ", label)+fmt.Sprintf(format, args...)))
 	}
 	path := foreignOption(st.path) + shellQuote(st.path)
-	switch {
-	case st.state == rootHalted && len(st.halted) == 0:
-		add("state", "halted for preview, commit and prune: %s; a rollback that succeeds or \"spectrum recover --acknowledge %s\" ends the halt", st.bar.what(), path)
-	case st.state == rootHalted:
-		add("state", "halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
-	case st.state == rootUnfinished && len(st.unfinished) == 1 && st.unfinished[0] == staging.LockName:
-		add("state", "unfinished: a command is running, or was killed before it changed anything; if it was killed, \"spectrum recover %s\" removes its lock", path)
-	case st.state == rootUnfinished:
-		add("state", "unfinished: a command is running, or was killed; if it was killed, run \"spectrum recover %s\"", path)
-	case st.state == rootGone:
-		add("state", "gone: the directory does not exist; \"spectrum snapshot list %s\" lists the snapshots that can restore it", path)
-	case st.state == rootIncomplete:
-		add("state", "%s", st.stays.text(foreignOption(st.path)))
-	case st.state == rootDamaged:
-		add("state", "damaged: the record of the newest commit cannot be used; \"spectrum recover %s\" shows how to continue", path)
-	case st.stranger != "":
-		add("state", "clean: the state directory %s has no record of it; --state-dir names another one", shellQuote(st.stranger))
-	default:
-		add("state", "clean")
-	}
+	add("state", "%s", st.stateText(path))
 	for _, at := range st.beside {
 		add("beside", "also halted for preview, commit and prune, because %s, which shares directories with it, is halted: \"spectrum status %s\"", shellQuote(at), shellQuote(at))
 	}
@@ -80,6 +61,29 @@ func (st *rootStatus) text() string {
 		add("not known", "%s", err.Error())
 	}
 	return strings.Join(lines, "\n")
+}
+
+// stateText is the state of a root, and the command that ends it. Path is that of the root, for a command.
+func (st *rootStatus) stateText(path string) string {
+	switch {
+	case st.state == rootHalted && len(st.halted) == 0:
+		return fmt.Sprintf("halted for preview, commit and prune: %s; a rollback that succeeds or \"spectrum recover --acknowledge %s\" ends the halt", st.bar.what(), path)
+	case st.state == rootHalted:
+		return fmt.Sprintf("halted by %s: \"spectrum recover %s\" tries again", strings.Join(shortIDs(st.halted), " "), path)
+	case st.state == rootUnfinished && len(st.unfinished) == 1 && st.unfinished[0] == staging.LockName:
+		return fmt.Sprintf("unfinished: a command is running, or was killed before it changed anything; if it was killed, \"spectrum recover %s\" removes its lock", path)
+	case st.state == rootUnfinished:
+		return fmt.Sprintf("unfinished: a command is running, or was killed; if it was killed, run \"spectrum recover %s\"", path)
+	case st.state == rootGone:
+		return fmt.Sprintf("gone: the directory does not exist; \"spectrum snapshot list %s\" lists the snapshots that can restore it", path)
+	case st.state == rootIncomplete:
+		return st.stays.text(foreignOption(st.path))
+	case st.state == rootDamaged:
+		return fmt.Sprintf("damaged: the record of the newest commit cannot be used; \"spectrum recover %s\" shows how to continue", path)
+	case st.stranger != "":
+		return fmt.Sprintf("clean: the state directory %s has no record of it; --state-dir names another one", shellQuote(st.stranger))
+	}
+	return "clean"
 }
 
 // savepointText is the active savepoint, and what has changed since.
