@@ -148,8 +148,9 @@ const (
 type Conflict struct {
 	ID         string       `json:"conflict_id"`
 	Type       ConflictType `json:"type"`
-	Path       string       `json:"item"`        // what it is about
-	Items      []string     `json:"restore_ids"` // none: it is about the whole candidate
+	Path       string       `json:"item"`            // what it is about
+	Items      []string     `json:"restore_ids"`     // none: it is about the whole candidate
+	Places     []Place      `json:"places,omitzero"` // that another user controls, of an authority conflict
 	Current    string       `json:"current_state"`
 	Claim      string       `json:"savepoint_claim"`
 	Authority  string       `json:"authority_comparison"`

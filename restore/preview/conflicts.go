@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
@@ -24,6 +23,7 @@ func (d *deciding) conflictsOf() {
 		d.scopes(),
 		d.identity(),
 		d.staleness(),
+		d.places(),
 		d.targets(),
 		d.divergences(),
 		d.secrets(),
@@ -77,14 +77,17 @@ func (d *deciding) foreign() []Conflict {
 	var conflicts []Conflict
 	by := map[string]int{}
 	for _, l := range d.found.way.Loose {
+		place := Place{valid(l.Path), ParentPlace, l.By, l.Owner, modeText(l.Perm)}
 		if at, known := by[l.By]; known {
 			conflicts[at].Current += "; " + l.String()
+			conflicts[at].Places = append(conflicts[at].Places, place)
 			continue
 		}
 		by[l.By] = len(conflicts)
 		conflicts = append(conflicts, Conflict{
 			Type:       AuthorityConflict,
-			Path:       strings.ToValidUTF8(l.Path, "\uFFFD"), // Current has it in full
+			Path:       place.Path, // Current has it in full
+			Places:     []Place{place},
 			Current:    l.String(),
 			Claim:      fmt.Sprintf("the restore would go to %q, which belongs to user %d", d.found.way.Real, d.found.root.UID),
 			Authority:  "an approval is for one directory, and another user can replace that directory",

@@ -21,10 +21,11 @@ type lookup struct {
 	nothing        string        // the name looked at last that leads nowhere; "" for none
 	parent         *pathsafe.Dir // the directory that was entered last, in which the next name is, mostly; may be nil
 	at             string        // its path
+	places         *placesOf
 }
 
-func newLookup(root *pathsafe.Dir) *lookup {
-	return &lookup{root: root, state: sha256.New(), witness: sha256.New(), seen: map[string]bool{}}
+func newLookup(root *pathsafe.Dir, places *placesOf) *lookup {
+	return &lookup{root: root, places: places, state: sha256.New(), witness: sha256.New(), seen: map[string]bool{}}
 }
 
 // along looks at every name on the way to a path, and at the path. Beneath a name that leads nowhere
@@ -54,6 +55,9 @@ func (l *lookup) along(path string) error {
 			return err
 		}
 		l.note(rel, st, err)
+		if err == nil {
+			l.places.pass(l.at, rel, st, n < len(names)-1)
+		}
 		if absent {
 			l.nothing = rel
 			return nil
@@ -81,6 +85,7 @@ func (l *lookup) enter(p pathsafe.Path, n int) (err error) {
 	st, err := l.parent.Stat()
 	if err == nil {
 		l.note(at+"/", st, nil)
+		err = l.places.enter(at, l.parent, st)
 	}
 	return err
 }

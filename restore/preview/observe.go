@@ -25,6 +25,7 @@ type observed struct {
 	witness string
 	root    pathsafe.Stat
 	way     pathsafe.Way // that the path of the root leads
+	places  *placesOf    // beneath the root, of other users; nil if the root was not looked through
 }
 
 // observeRoot looks at the root itself, and requires that the path under which it was named
@@ -50,7 +51,10 @@ func observe(ctx context.Context, r *restore.Restore, name string) (observed, er
 	if err != nil {
 		return observed{}, err
 	}
-	l := newLookup(r.Root())
+	if o.places, err = newPlaces(o.way.Real); err != nil {
+		return observed{}, err
+	}
+	l := newLookup(r.Root(), o.places)
 	defer l.leave()
 	l.note("", o.root, nil)
 	for path := range paths(r.Plan()) {

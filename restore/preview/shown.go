@@ -80,6 +80,7 @@ func (b *Block) clone() Block {
 	c.Conflicts = slices.Clone(b.Conflicts)
 	for n := range c.Conflicts {
 		c.Conflicts[n].Items, c.Conflicts[n].Numbers = slices.Clone(b.Conflicts[n].Items), slices.Clone(b.Conflicts[n].Numbers)
+		c.Conflicts[n].Places = slices.Clone(b.Conflicts[n].Places)
 	}
 	c.Privacy.Present = cloneOf(b.Privacy.Present)
 	c.Identity.Same, c.Identity.Present = cloneOf(b.Identity.Same), cloneOf(b.Identity.Present)

@@ -218,10 +218,14 @@ func (p *Report) mainGlances(free uint64) []glance {
 	return append(rows, glance{"conflicts", p.conflictsText(), ""})
 }
 
-// heldGlances are the files that may hold secrets, and why the candidate is in quarantine.
+// heldGlances are the files that may hold secrets, what other users control, and why the candidate is in
+// quarantine.
 func (p *Report) heldGlances() (rows []glance) {
 	if secrets := namesOf(p.secrets()); secrets != "" {
 		rows = append(rows, glance{"secrets", secrets, yellow})
+	}
+	if others := p.othersText(); others != "" {
+		rows = append(rows, glance{"others", others, red})
 	}
 	for n, f := range p.Held {
 		if n == maxHeld {

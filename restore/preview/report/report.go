@@ -20,6 +20,11 @@ type Report struct {
 // Of returns the report of a preview as it is now: see [Preview.HeldBy].
 func Of(p *preview.Preview) *Report {
 	r := &Report{Shown: p.Shown(), preview: p}
+	for n := range r.Block.Conflicts {
+		if c := &r.Block.Conflicts[n]; len(c.Places) > 0 {
+			c.Current, c.Claim = withNames(c.Current), withNames(c.Claim)
+		}
+	}
 	r.items = slices.Concat(r.Block.Items, r.Block.ReferenceOnly, r.Block.DoNotRestore)
 	slices.SortFunc(r.items, func(a, b preview.Item) int { return a.Number - b.Number })
 	r.isProposed = make([]bool, len(r.items))

@@ -2,9 +2,12 @@ package report
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -59,6 +62,63 @@ func isWritable(i *preview.Item) bool {
 // secrets may hold secrets, and are written or in the way.
 func (p *Report) secrets() []*preview.Item {
 	return p.those(func(i *preview.Item) bool { return i.Scope == scope.RestrictedContext && classOf(i).acts() })
+}
+
+// A userPlaces is what one other user or group controls of the paths of a restore.
+type userPlaces struct {
+	by    string // as people read it
+	paths []string
+}
+
+// othersPlaces returns the places of other users, by user, in the order of the register.
+func (p *Report) othersPlaces() (all []userPlaces) {
+	for n := range p.Block.Conflicts {
+		for _, at := range p.Block.Conflicts[n].Places {
+			by := withNames(at.By)
+			k := slices.IndexFunc(all, func(u userPlaces) bool { return u.by == by })
+			if k < 0 {
+				k, all = len(all), append(all, userPlaces{by: by})
+			}
+			path := at.Path
+			if path == "." {
+				path = p.Block.Root.Real
+			}
+			if !slices.Contains(all[k].paths, path) {
+				all[k].paths = append(all[k].paths, path)
+			}
+		}
+	}
+	return all
+}
+
+// othersText names the places that each other user controls; "" for none.
+func (p *Report) othersText() string {
+	var users []string
+	for _, u := range p.othersPlaces() {
+		var names []string
+		for _, path := range u.paths[:min(len(u.paths), MaxListed)] {
+			names = append(names, cut(name(path), maxListedName))
+		}
+		if more := len(u.paths) - len(names); more > 0 {
+			names = append(names, counted(more, "other place"))
+		}
+		users = append(users, u.by+" can change "+strings.Join(names, ", "))
+	}
+	return strings.Join(users, "; ")
+}
+
+// userNumber is a user in the text of a conflict.
+var userNumber = regexp.MustCompile(`\buser (\d+)\b`)
+
+// withNames adds to the numbers of users in a text the names that this machine has for them.
+func withNames(text string) string {
+	return userNumber.ReplaceAllStringFunc(text, func(user string) string {
+		uid, err := strconv.Atoi(strings.TrimPrefix(user, "user "))
+		if err != nil {
+			return user
+		}
+		return machine.UserText(uid)
+	})
 }
 
 // namesOf names the first items, and counts the others; "" for none.

@@ -159,6 +159,9 @@ func (p *Report) WriteRecap(w io.Writer, s Screen) error {
 			out.row(risk.color, risk.name, text)
 		}
 	}
+	if others := p.othersText(); others != "" {
+		out.rowOf(red, "", others, wholeLines)
+	}
 	out.row("", "", "\"spectrum rollback\" can undo the commit, which prints the command")
 	_, err := out.text.WriteTo(w)
 	return err
