@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -24,9 +20,6 @@ var (
 	ErrUnfit = errors.New("the statement does not fit the preview")
 	// ErrUndecided: the statement leaves open what must be decided.
 	ErrUndecided = errors.New("conflicts are not decided")
-	// ErrStale: the candidate, the restore root or the trust changed after the
-	// preview, or a commit has begun since.
-	ErrStale = errors.New("the preview is stale")
 	// ErrUsed: the preview was approved before; each is good for one commit.
 	ErrUsed = errors.New("the preview was used before")
 )
@@ -62,36 +55,6 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 	return again.approval(s)
 }
 
-// Remade returns the error of making a recorded preview again: it is [ErrStale] if the restore root
-// changed meanwhile, or a conflict that was decided on is gone.
-func Remade(err error) error {
-	switch {
-	case errors.Is(err, ErrUnsettled):
-		return fmt.Errorf("%w: %s", ErrStale, err.Error())
-	case errors.Is(err, ErrDecision):
-		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", ErrStale)
-	}
-	return err
-}
-
-// Holds returns [ErrStale] unless the recorded preview is the same as again, which was made just
-// now: only then can it be approved.
-func (r *Record) Holds(again *Preview) error {
-	if r.id == "" || again.decided == nil {
-		return fmt.Errorf("%w: the preview has no items", ErrStale)
-	}
-	if again.witness.Attempts != r.kept.Witness.Attempts {
-		return fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
-	}
-	if again.id != r.id {
-		return fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
-	}
-	if again.witness != r.kept.Witness {
-		return fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
-	}
-	return nil
-}
-
 // approval is what a statement approves of a preview.
 func (p *Preview) approval(s *statement.Statement) (*Approval, error) {
 	a := &Approval{preview: p, statement: s, excluded: map[int]string{}}
@@ -112,88 +75,6 @@ func (p *Preview) approval(s *statement.Statement) (*Approval, error) {
 func (p *Preview) Fits(s *statement.Statement) error {
 	_, err := p.approval(s)
 	return err
-}
-
-// changed says in words what differs between two previews.
-func (r *Record) changed(again *Preview) string {
-	var was Block
-	if err := json.Unmarshal([]byte(r.kept.Block), &was); err != nil {
-		return "what it shows"
-	}
-	now := &again.block
-	outputs := differing(was.Items, now.Items, func(a, b *Item) bool { return a == nil || b == nil || sameOutput(*a, *b) })
-	targets := differing(was.Items, now.Items, sameTarget)
-	switch {
-	case was.SourceID != now.SourceID || len(outputs) > 0,
-		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories),
-		!slices.Equal(contradictions(was.Findings), contradictions(now.Findings)):
-		return "the candidate" + firstOf(outputs)
-	case was.Trust != now.Trust:
-		return "the set of trusted validators"
-	case was.CurrentID != now.CurrentID:
-		return "the active savepoint"
-	case was.Root.Real != now.Root.Real:
-		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
-	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || len(targets) > 0:
-		return fmt.Sprintf("the restore root %q%s", now.Root.Path, firstOf(targets))
-	}
-	return "what it shows"
-}
-
-// maxChanged is how many of the paths that changed are named.
-const maxChanged = 3
-
-// firstOf names the first of the paths that changed, in parentheses; "" for none.
-func firstOf(paths []string) string {
-	if len(paths) == 0 {
-		return ""
-	}
-	var named []string
-	for _, path := range paths[:min(len(paths), maxChanged)] {
-		named = append(named, strconv.Quote(path))
-	}
-	text := strings.Join(named, ", ")
-	if more := len(paths) - len(named); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return " (" + text + ")"
-}
-
-// differing returns the paths of what two previews propose that are not the same, in order. What only
-// one of them proposes is nil in the other.
-func differing(was, now []Item, same func(a, b *Item) bool) (paths []string) {
-	before := make(map[string]*Item, len(was))
-	for n := range was {
-		before[was[n].Path] = &was[n]
-	}
-	for n := range now {
-		if !same(before[now[n].Path], &now[n]) {
-			paths = append(paths, now[n].Path)
-		}
-		delete(before, now[n].Path)
-	}
-	for path, item := range before {
-		if !same(item, nil) {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return paths
-}
-
-// contradictions are the findings that the candidate alone decides: that of a change set or a block table
-// which cannot be used removes all items.
-func contradictions(findings []quarantine.Finding) []quarantine.Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f quarantine.Finding) bool { return f.Rule != quarantine.Contradiction })
-}
-
-// sameTarget reports whether the same is at the target of an item of two previews.
-func sameTarget(a, b *Item) bool {
-	return a != nil && b != nil && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
-}
-
-func sameOutput(a, b Item) bool {
-	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
 }
 
 // decide enters the decisions on conflicts that the statement or the preview names.
@@ -500,4 +381,8 @@ func (a *Approved) BundleRoots() []string {
 		}
 	}
 	return roots
+}
+
+func sameOutput(a, b Item) bool {
+	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
 }

@@ -136,7 +136,7 @@ func TestSealed(t *testing.T) {
 		methods string
 	}{
 		{&preview.Preview{}, "Asked BundleRoots CheckRoot Chosen ClaimsAreUnusable CouldReplace Draft Findings Fits HeldBy ID JSON Keep Recommended Restore Shown Source"},
-		{&preview.Record{}, "Approve Asked Attempts Holds ID Origin Pending Recommended Signed Source"},
+		{&preview.Record{}, "Approve Asked Attempts Holds ID Origin Pending Recommended Remade Signed Source"},
 		{&preview.Approval{}, "Accept Overrule Parts PreviewID Whole"},
 		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Signed Take Targets"},
 	} {

@@ -80,6 +80,7 @@ var onTheWay = []change{
 	{"set-id bit of a target", func(s *scene) { must(s.T, unix.Chmod(s.At("top"), 0o4644)) }},
 	{"chmod on the way", func(s *scene) { must(s.T, os.Chmod(s.At("deep"), 0o700)) }},
 	{"directory on the way renamed", func(s *scene) { must(s.T, os.Rename(s.At("deep/er"), s.At("deep/was"))) }},
+	{"owner of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), 12, 34)) }},
 	{"link on the way leads elsewhere", func(s *scene) {
 		must(s.T, os.Remove(s.At("link")))
 		must(s.T, os.Symlink("other/", s.At("link")))
@@ -117,7 +118,7 @@ var touches = []change{
 		must(s.T, os.Rename(s.At("other"), s.At("was")))
 		must(s.T, os.Mkdir(s.At("other"), 0o755))
 	}},
-	{"chown of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), 12, 34)) }},
+	{"group of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), -1, 34)) }},
 	{"a commit has begun", func(s *scene) { s.Begun++ }},
 }
 

@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -22,10 +23,11 @@ type lookup struct {
 	parent         *pathsafe.Dir // the directory that was entered last, in which the next name is, mostly; may be nil
 	at             string        // its path
 	places         *placesOf
+	names          map[string]sight // what was found, by name; that of a directory that a link leads to ends in "/"
 }
 
 func newLookup(root *pathsafe.Dir, places *placesOf) *lookup {
-	return &lookup{root: root, places: places, state: sha256.New(), witness: sha256.New(), seen: map[string]bool{}}
+	return &lookup{root: root, places: places, state: sha256.New(), witness: sha256.New(), seen: map[string]bool{}, names: map[string]sight{}}
 }
 
 // along looks at every name on the way to a path, and at the path. Beneath a name that leads nowhere
@@ -98,17 +100,23 @@ func (l *lookup) leave() {
 }
 
 // note writes one entry into both digests; %q keeps entries apart, and writes to a hash do not fail.
-// How large a directory is depends on the file system, and its times are those of other work in it.
+// The size of a directory depends on the file system, and its times change with other work in it.
 func (l *lookup) note(rel string, st pathsafe.Stat, err error) {
-	switch {
-	case err != nil: // nothing is there, or nothing can be reached there
+	if err != nil { // nothing is there, or nothing can be reached there
 		_, _ = fmt.Fprintf(l.state, "%q absent\n", rel)
-	case st.Mode.IsDir():
+		return
+	}
+	seen := sight{Mode: st.Mode, UID: st.UID, GID: st.GID, ID: fmt.Sprintf("%d:%d", st.ID.Dev, st.ID.Ino)}
+	if st.Mode.IsDir() {
 		_, _ = fmt.Fprintf(l.state, "%q %v\n", rel, st.Mode)
 		_, _ = fmt.Fprintf(l.witness, "%q %v %d:%d %d %d\n", rel, st.Mode, st.UID, st.GID, st.ID.Dev, st.ID.Ino)
-	default:
+	} else {
+		seen.Size, seen.Modified, seen.Changed = st.Size, timeText(st.ModTime), timeText(st.ChangeTime)
 		_, _ = fmt.Fprintf(l.state, "%q %v %d\n", rel, st.Mode, st.Size)
 		_, _ = fmt.Fprintf(l.witness, "%q %v %d %d:%d %d %d %d %d\n", rel, st.Mode, st.Size,
 			st.UID, st.GID, st.ID.Dev, st.ID.Ino, st.ModTime.UnixNano(), st.ChangeTime.UnixNano())
+	}
+	if rel != "/" { // it is the root, which was noted as ""
+		l.names[cmp.Or(rel, rootPlace)] = seen
 	}
 }

@@ -24,8 +24,9 @@ type observed struct {
 	// that no change escapes it. It means something on this machine only.
 	witness string
 	root    pathsafe.Stat
-	way     pathsafe.Way // that the path of the root leads
-	places  *placesOf    // beneath the root, of other users; nil if the root was not looked through
+	way     pathsafe.Way     // that the path of the root leads
+	names   map[string]sight // what is at the paths of the plan
+	places  *placesOf        // beneath the root, of other users; nil if the root was not looked through
 }
 
 // observeRoot looks at the root itself, and requires that the path under which it was named
@@ -65,6 +66,7 @@ func observe(ctx context.Context, r *restore.Restore, name string) (observed, er
 			return observed{}, err
 		}
 	}
+	o.names = l.names
 	o.state, o.witness = hex.EncodeToString(l.state.Sum(nil)), hex.EncodeToString(l.witness.Sum(nil))
 	return o, nil
 }

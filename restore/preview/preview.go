@@ -29,6 +29,7 @@ type Preview struct {
 	canonical []byte
 	id        string
 	witness   witness
+	names     map[string]sight     // what was at the paths of the plan
 	held      []quarantine.Finding // what holds the candidate in quarantine
 }
 
@@ -62,7 +63,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Preview{restore: r, request: q, block: d.block(root), decided: d, witness: witness{after.witness, q.Attempts}}
+	p := &Preview{restore: r, request: q, block: d.block(root), decided: d, witness: witness{after.witness, q.Attempts}, names: after.names}
 	if p.canonical, err = canonjson.Marshal(p.block); err != nil {
 		return nil, err
 	}

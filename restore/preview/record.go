@@ -26,6 +26,8 @@ type kept struct {
 	Origin  Origin    `json:"origin"`
 	Block   string    `json:"preview"` // the decision block in canonical form
 	Witness witness   `json:"witness"`
+	// Names is what was at the paths of the plan, to name what has changed; the witness binds it.
+	Names map[string]sight `json:"names"`
 }
 
 // Record is a preview that was kept. It says what was shown, and how to make
@@ -38,7 +40,7 @@ type Record struct {
 // Keep is the record of a preview for [ParseRecord]: a line of canonical JSON,
 // and the hash of that line.
 func (p *Preview) Keep() ([]byte, error) {
-	line, err := canonjson.Marshal(kept{p.request.Asked, p.request.Origin, string(p.canonical), p.witness})
+	line, err := canonjson.Marshal(kept{p.request.Asked, p.request.Origin, string(p.canonical), p.witness, p.names})
 	if err != nil {
 		return nil, err
 	}
