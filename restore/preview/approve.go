@@ -41,8 +41,8 @@ type Approval struct {
 	decisions []string // by conflict: the verdict; "" for none
 }
 
-// Approve holds a statement against the recorded preview. again is the same
-// preview made anew, just now: it must be the same in everything.
+// Approve compares a statement with the recorded preview. Again is the same preview, made
+// anew: it must be equal in everything.
 func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, error) {
 	if err := r.Holds(again); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 	return again.approval(s)
 }
 
-// approval is what a statement approves of a preview.
+// approval returns the approval that a statement gives to a preview.
 func (p *Preview) approval(s *statement.Statement) (*Approval, error) {
 	a := &Approval{preview: p, statement: s, excluded: map[int]string{}}
 	if err := a.decide(); err != nil {
@@ -77,7 +77,7 @@ func (p *Preview) Fits(s *statement.Statement) error {
 	return err
 }
 
-// decide enters the decisions on conflicts that the statement or the preview names.
+// decide records the decisions on conflicts that the statement or the preview names.
 func (a *Approval) decide() error {
 	conflicts := a.preview.block.Conflicts
 	a.decisions = make([]string, len(conflicts))
@@ -105,9 +105,8 @@ func (a *Approval) decide() error {
 	return nil
 }
 
-// checkRejected does not allow to reject what narrows nothing, to resolve what only another root
-// resolves, and to narrow what is
-// approved exactly as proposed.
+// checkRejected returns an error if conflict n concerns no item and is rejected, can only be resolved with
+// another restore root, or narrows an approval of everything that is proposed.
 func (a *Approval) checkRejected(n int) error {
 	c := &a.preview.block.Conflicts[n]
 	switch {
@@ -122,8 +121,8 @@ func (a *Approval) checkRejected(n int) error {
 	return nil
 }
 
-// choose finds the items that are approved: proposed, named, not left out, and
-// in no conflict that was rejected.
+// choose selects the approved items: those that are proposed, named, not left out, and in no rejected
+// conflict.
 func (a *Approval) choose() error {
 	if err := a.checkNames(); err != nil {
 		return err
@@ -154,8 +153,8 @@ func (a *Approval) choose() error {
 	return a.carryOutput()
 }
 
-// DivergedError reports a statement that approves nothing, since no file is proposed: those of these
-// conflicts have diverged. It is an [ErrUnfit].
+// DivergedError reports a statement that approves nothing, because the files of these conflicts have
+// diverged and no other file is proposed. It is an [ErrUnfit].
 type DivergedError struct {
 	Conflicts []int // numbers, ascending; not empty
 }
@@ -170,7 +169,7 @@ func (e *DivergedError) Error() string {
 
 func (e *DivergedError) Unwrap() error { return ErrUnfit }
 
-// nothingLeft is the error of a statement that approves no item.
+// nothingLeft returns the error of a statement that approves no item.
 func (a *Approval) nothingLeft() error {
 	b := &a.preview.block
 	var diverged []int
@@ -188,8 +187,7 @@ func (a *Approval) nothingLeft() error {
 	return fmt.Errorf("%w: it leaves nothing to restore", ErrUnfit)
 }
 
-// carryOutput adds an item that stays as it is where only removals are approved, since a bundle
-// without an output is rejected by the law.
+// carryOutput adds an unchanged item if only removals are approved, because a bundle requires an output.
 func (a *Approval) carryOutput() error {
 	all := a.preview.decided.items
 	if slices.ContainsFunc(a.items, func(n int) bool { return !all[n-1].Removed }) {
@@ -210,7 +208,7 @@ func (a *Approval) carryOutput() error {
 	return fmt.Errorf("%w: it approves only removals, but a bundle needs at least one file: also approve a file that is restored or identical", ErrUnfit)
 }
 
-// leftOut says why a proposed item is not what the statement names.
+// leftOut reports whether a statement leaves out a proposed item, and returns the reason.
 func (a *Approval) leftOut(i *Item) (string, bool) {
 	s := a.statement
 	restricted := i.Scope == scope.RestrictedContext
@@ -281,7 +279,7 @@ func (a *Approval) complete() error {
 // is sealed as a derived bundle, and that is restored.
 func (a *Approval) Whole() bool { return len(a.items) == len(a.preview.decided.items) }
 
-// PreviewID is the identity of the preview that is approved.
+// PreviewID returns the identity of the approved preview.
 func (a *Approval) PreviewID() string { return a.preview.id }
 
 // Approved is a restore that the operator approved exactly as it was shown.
@@ -292,9 +290,8 @@ type Approved struct {
 	taken    atomic.Bool
 }
 
-// Accept binds the approval to the restore that carries it out: that of the
-// preview itself, or that of a derived candidate, which must consist of exactly
-// the approved items. The preview is used up from then on.
+// Accept binds the approval to the restore that carries it out: the restore of the preview itself, or of a
+// derived candidate, which must consist of exactly the approved items. The preview is then used up.
 func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) {
 	if err := a.covers(r); err != nil {
 		return nil, err
@@ -309,8 +306,8 @@ func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) 
 	return &Approved{restore: r, approval: a}, nil
 }
 
-// Overrule notes in the restore of a derived candidate what the operator has decided on files that
-// have diverged; that of the preview itself knows it.
+// Overrule records the operator's decisions on diverged files in the restore of a derived candidate. The
+// restore of the preview itself already has them.
 func (a *Approval) Overrule(r *restore.Restore) {
 	for _, n := range a.items {
 		if i := &a.preview.decided.items[n-1]; i.overruled != "" && !i.IsDiverged() {
@@ -319,8 +316,7 @@ func (a *Approval) Overrule(r *restore.Restore) {
 	}
 }
 
-// covers requires a restore to do what was approved, and nothing else, in the root that was
-// read.
+// covers requires a restore to do exactly what was approved, in the root that was examined.
 func (a *Approval) covers(r *restore.Restore) error {
 	looked, err := a.preview.restore.Root().Stat()
 	if err != nil {
@@ -349,16 +345,16 @@ func (a *Approval) covers(r *restore.Restore) error {
 	return nil
 }
 
-// Restore is what was approved; nil for the zero Approved.
+// Restore returns the approved restore; nil for the zero Approved.
 func (a *Approved) Restore() *restore.Restore { return a.restore }
 
-// Take says, once, that the approval may be carried out; never for the zero
+// Take reports, on its first call alone, that the approval may be carried out; never for the zero
 // Approved.
 func (a *Approved) Take() bool {
 	return a.restore != nil && a.taken.CompareAndSwap(false, true)
 }
 
-// PreviewID is the identity of the preview that was approved.
+// PreviewID returns the identity of the approved preview.
 func (a *Approved) PreviewID() string { return a.approval.preview.id }
 
 // Signed returns the runs of the candidate that was approved, in chain order.
@@ -371,8 +367,8 @@ func (a *Approved) Signed() []Signed {
 	return all
 }
 
-// BundleRoots are those of the candidate that was approved, and, where it was a part
-// of it, of what was derived; none twice.
+// BundleRoots returns the bundle roots of the approved candidate and, if only a part of it was approved,
+// of the derived bundles; none twice.
 func (a *Approved) BundleRoots() []string {
 	roots := a.approval.preview.BundleRoots()
 	for run := range a.restore.Plan().Runs() {

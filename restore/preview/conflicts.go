@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -13,8 +14,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// conflictsOf finds the conflicts: first those of the whole candidate, then those
-// of items, in path order.
+// conflictsOf collects the conflicts: first those of the whole candidate, then those of items, in path
+// order.
 func (d *deciding) conflictsOf() {
 	d.conflicts = slices.Concat(
 		d.authority(),
@@ -43,7 +44,7 @@ func (d *deciding) conflictsOf() {
 // ConflictID returns the ID of a conflict.
 func ConflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
 
-// ThenTrust ends a resolution where the item is the validator. A summary has the whole command instead.
+// ThenTrust ends a resolution of a conflict about a validator. A summary has the whole command instead.
 const ThenTrust = ", then spectrum trust add it"
 
 // authority lists the validators without a decision: one conflict each, in the order of the
@@ -70,9 +71,9 @@ func (d *deciding) authority() []Conflict {
 	return conflicts
 }
 
-// foreign lists what other users can rename on the way to the restore root, the root
-// itself included, in the order in which the way passes them: one conflict for each user or
-// group, with all the names that he can rename. Path is the first of them.
+// foreign lists the names on the way to the restore root, and that of the root itself, that other users can
+// rename or replace: one conflict for each user or group, with all its names in the order of the way. Path
+// is the first of them.
 func (d *deciding) foreign() []Conflict {
 	var conflicts []Conflict
 	by := map[string]int{}
@@ -99,8 +100,7 @@ func (d *deciding) foreign() []Conflict {
 	return conflicts
 }
 
-// laws lists what SPECTRUM-02 and SPECTRUM-03 have against a candidate that
-// SPECTRUM-05 accepts.
+// laws lists the violations of SPECTRUM-02 and SPECTRUM-03 in a candidate that SPECTRUM-05 accepts.
 func (d *deciding) laws() []Conflict {
 	var bundles []*verify.Bundle
 	names := map[string]string{}
@@ -236,8 +236,8 @@ func (d *deciding) staleness() []Conflict {
 	})
 }
 
-// completedOf is when the latest run of a candidate was completed, as it signed, and how
-// many of its runs have no date that can be read.
+// completedOf returns the signed completion time of the latest run of a candidate, and the number of runs
+// without a readable date.
 func completedOf(p *restore.Plan) (latest time.Time, undated int) {
 	for run := range p.Runs() {
 		t := run.Bundle().Completed()
@@ -251,13 +251,13 @@ func completedOf(p *restore.Plan) (latest time.Time, undated int) {
 	return latest, undated
 }
 
-// dateText is the date of a candidate for people.
+// dateText returns the date of a candidate in words.
 func dateText(p *restore.Plan) string {
 	latest, undated := completedOf(p)
 	if latest.IsZero() || undated == 0 {
 		return knownTime(latest)
 	}
-	return fmt.Sprintf("%s, and %s without a date", timeText(latest), Count(undated, "run"))
+	return fmt.Sprintf("%s, and %s without a date", timeText(latest), visible.Count(undated, "run"))
 }
 
 func knownTime(t time.Time) string {
@@ -370,8 +370,8 @@ func orElse(text, other string) string {
 	return text
 }
 
-// ofRun are the numbers of the items of one run that fit. The items of a run stand
-// together, in the order of the runs.
+// ofRun returns the numbers of the items of one run that fit. The items of a run are adjacent, in the order
+// of the runs.
 func (d *deciding) ofRun(run int, fits func(*Item) bool) []int {
 	from, _ := slices.BinarySearchFunc(d.items, run, func(i Item, run int) int { return i.run - run })
 	var numbers []int
@@ -383,7 +383,7 @@ func (d *deciding) ofRun(run int, fits func(*Item) bool) []int {
 	return numbers
 }
 
-// numbers are the numbers of the items that fit.
+// numbers returns the numbers of the items that fit.
 func (d *deciding) numbers(fits func(*Item) bool) []int {
 	var numbers []int
 	for n := range d.items {

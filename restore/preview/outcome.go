@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
@@ -146,7 +147,7 @@ func (a *Approval) fillScopes(o *Outcome) {
 		}
 		notes := ""
 		if len(all) > 0 {
-			notes = fmt.Sprintf("%s of %s", Digits(int64(in)), Count(len(all), "item"))
+			notes = fmt.Sprintf("%s of %s", visible.Number(in), visible.Count(len(all), "item"))
 		}
 		o.Scopes = append(o.Scopes, approvedScope{s, in > 0, notes})
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
@@ -187,10 +188,10 @@ func (d *deciding) places() []Conflict {
 			texts = append(texts, at.String())
 		}
 		if more := len(c.Places) - len(texts); more > 0 {
-			texts = append(texts, "and "+Count(more, "more place"))
+			texts = append(texts, "and "+visible.Count(more, "more place"))
 		}
 		c.Current = strings.Join(texts, "; ")
-		c.Claim = "the restore would create, replace or remove " + Count(len(c.Numbers), "file") + " there"
+		c.Claim = "the restore would create, replace or remove " + visible.Count(len(c.Numbers), "file") + " there"
 	}
 	return conflicts
 }

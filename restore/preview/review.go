@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -99,9 +100,9 @@ func (d *deciding) checks(b *Block) []Check {
 		{"Did I avoid restoring unapproved items?", Answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), "nothing is written without an approval; " + areProposed(len(b.Items), len(d.items), "item")},
 		{"Did I avoid treating historical status as current status?", Answer(len(revived) == 0), d.stalenessText()},
 		{"Were stale items labeled?", Answer(unlabeled == 0), d.staleText(unlabeled)},
-		{"Did I flag all known conflicts?", Answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", Count(len(d.conflicts), "conflict"), unflagged)},
-		{"Did I exclude or approve restricted context?", Answer(len(restricted) == 0), fmt.Sprintf("%s, %s of them unasked", areProposed(b.Privacy.Proposed, b.Privacy.Items, "restricted item"), Digits(int64(len(restricted))))},
-		{"Did I avoid cross-agent identity restoration?", Answer(len(foreign) == 0), Count(len(foreign), "identity item") + " of another agent " + isOrAre(len(foreign)) + " proposed"},
+		{"Did I flag all known conflicts?", Answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", visible.Count(len(d.conflicts), "conflict"), unflagged)},
+		{"Did I exclude or approve restricted context?", Answer(len(restricted) == 0), fmt.Sprintf("%s, %s of them unasked", areProposed(b.Privacy.Proposed, b.Privacy.Items, "restricted item"), visible.Number(len(restricted)))},
+		{"Did I avoid cross-agent identity restoration?", Answer(len(foreign) == 0), visible.Count(len(foreign), "identity item") + " of another agent " + isOrAre(len(foreign)) + " proposed"},
 		{"Did I restore identity-layer items only for same-agent savepoints and only with approval?", Answer(len(identity)+len(foreign) == 0), areProposed(b.Identity.Proposed, b.Identity.Items, "identity item")},
 		{"Did I generate a new savepoint after commit?", afterCommit, "it is prepared before anything is written, and published when all is in place"},
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/trust"
@@ -60,7 +61,7 @@ func (d *deciding) foreignIdentity() []quarantine.Finding {
 		items := d.ofRun(n, func(i *Item) bool { return i.Scope == scope.SameAgentIdentityLayer })
 		if d.agentsKnown(n) && !d.sameAgent(n) && len(items) > 0 {
 			found = append(found, one(quarantine.CrossAgentIdentity, "%s is of agent %q and holds an identity layer of %s; the operator's agent is %q",
-				d.runTexts[n], d.claims[n].text["agent_id"], Count(len(items), "item"), d.request.Asked.Agent))
+				d.runTexts[n], d.claims[n].text["agent_id"], visible.Count(len(items), "item"), d.request.Asked.Agent))
 		}
 	}
 	return few(found)
@@ -72,7 +73,7 @@ func (d *deciding) undeclaredSecrets() []quarantine.Finding {
 	if len(d.undeclared) == 0 {
 		return nil
 	}
-	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets have another declared scope; the first is %q", Count(len(d.undeclared), "name"), d.undeclared[0])}
+	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets have another declared scope; the first is %q", visible.Count(len(d.undeclared), "name"), d.undeclared[0])}
 }
 
 // contradictions: what TASK_SPEC.json, CHANGES or BLOCKS says for machines cannot be understood, or
@@ -157,6 +158,6 @@ func few(found []quarantine.Finding) []quarantine.Finding {
 	if len(found) <= maxFindings {
 		return found
 	}
-	more := one(found[0].Rule, "this rule has %s", Count(len(found)-maxFindings, "more finding"))
+	more := one(found[0].Rule, "this rule has %s", visible.Count(len(found)-maxFindings, "more finding"))
 	return append(found[:maxFindings], more)
 }

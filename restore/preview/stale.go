@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 )
 
@@ -108,7 +109,7 @@ func (r *Record) changedRoot(again *Preview) string {
 	}
 	text := strings.Join(changes[:min(len(changes), maxChanged)], ", ")
 	if more := len(changes) - maxChanged; more > 0 {
-		text += ", and " + Count(more, "more path") + " changed"
+		text += ", and " + visible.Count(more, "more path") + " changed"
 	}
 	return fmt.Sprintf("in the restore root %q, %s", root, text)
 }

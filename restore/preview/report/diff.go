@@ -156,7 +156,7 @@ func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error
 	}
 	*read = true
 	old, size, err := readCurrent(root, i.Path)
-	sizes := fmt.Sprintf("current state %s, candidate %s", sizeText(size), sizeText(i.Bytes))
+	sizes := fmt.Sprintf("current state %s, candidate %s", visible.Size(size), visible.Size(i.Bytes))
 	switch {
 	case errors.Is(err, errNotRegular):
 		o.Why = "no text: " + err.Error()
@@ -165,7 +165,7 @@ func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error
 		o.Why = "the existing file cannot be read"
 		return nil
 	case old == nil || i.Bytes > maxDiffBytes:
-		o.Why = fmt.Sprintf("too large to compare here, the limit is %s: %s", sizeText(maxDiffBytes), sizes)
+		o.Why = fmt.Sprintf("too large to compare here, the limit is %s: %s", visible.Size(maxDiffBytes), sizes)
 		return nil
 	}
 	if o.young, err = readCandidate(i); err != nil {
@@ -180,11 +180,11 @@ func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error
 // readNew reads the candidate's side of a file that is not there yet.
 func (o *difference) readNew(i *preview.Item) (err error) {
 	if i.Bytes > maxDiffBytes {
-		o.Why = fmt.Sprintf("new, too large to show here, the limit is %s: candidate %s", sizeText(maxDiffBytes), sizeText(i.Bytes))
+		o.Why = fmt.Sprintf("new, too large to show here, the limit is %s: candidate %s", visible.Size(maxDiffBytes), visible.Size(i.Bytes))
 		return nil
 	}
 	if o.young, err = readCandidate(i); err == nil && !isText(o.young) {
-		o.Why = fmt.Sprintf("new, binary: candidate %s, sha256 %x", sizeText(i.Bytes), sha256.Sum256(o.young))
+		o.Why = fmt.Sprintf("new, binary: candidate %s, sha256 %x", visible.Size(i.Bytes), sha256.Sum256(o.young))
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func (p *Report) runText() string {
 	if len(runs) == 1 {
 		return last
 	}
-	return fmt.Sprintf("a chain of %s, up to %s", counted(len(runs), "run"), last)
+	return fmt.Sprintf("a chain of %s, up to %s", visible.Count(len(runs), "run"), last)
 }
 
 // titleText is the title that the signer has given the candidate, quoted; "" for none.
@@ -147,7 +147,7 @@ func (p *painter) kinds(kinds []resolved, room int) {
 		resolve = ""
 	}
 	if more > 0 {
-		p.line("", heading(""), fmt.Sprintf("and %s more: --report", digits(int64(more))))
+		p.line("", heading(""), fmt.Sprintf("and %s more: --report", visible.Number(more)))
 	}
 }
 
@@ -207,9 +207,9 @@ func (p *Report) glances(free uint64) []glance {
 
 // mainGlances are what is written, who has signed it, and what is in the way.
 func (p *Report) mainGlances(free uint64) []glance {
-	size := sizeText(p.bytesToWrite()) + " to write"
+	size := visible.Size(p.bytesToWrite()) + " to write"
 	if free > 0 {
-		size += ", " + sizeText(int64(free)) + " free"
+		size += ", " + visible.Size(int64(free)) + " free"
 	}
 	rows := []glance{{"files", p.countsText(), ""}, {"size", size, ""}}
 	for _, signer := range p.signers() {
@@ -229,7 +229,7 @@ func (p *Report) heldGlances() (rows []glance) {
 	}
 	for n, f := range p.Held {
 		if n == maxHeld {
-			return append(rows, glance{"", counted(len(p.Held)-n, "more finding"), ""})
+			return append(rows, glance{"", visible.Count(len(p.Held)-n, "more finding"), ""})
 		}
 		rows = append(rows, glance{"quarantine", string(f.Rule) + ": " + escaped(f.Detail), red})
 	}
@@ -284,7 +284,7 @@ func (p *Report) countsText() string {
 	var parts []string
 	for _, f := range classes {
 		if count[f] > 0 {
-			parts = append(parts, digits(int64(count[f]))+" "+f.counted)
+			parts = append(parts, visible.Number(count[f])+" "+f.counted)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -311,7 +311,7 @@ func (p *Report) signers() []string {
 		}
 	}
 	if more := len(all) - maxSigners; more > 0 {
-		all = append(all[:maxSigners], counted(more, "other"))
+		all = append(all[:maxSigners], visible.Count(more, "other"))
 	}
 	if completed := p.Completed; !completed.IsZero() {
 		all[len(all)-1] += ", " + completed.UTC().Format("2006-01-02 15:04 UTC")
@@ -359,12 +359,12 @@ func (p *Report) conflictsText() string {
 	case all > 0 && open == acknowledged:
 		text = types + ", which the approval acknowledges"
 	case all > 0:
-		text = fmt.Sprintf("%s, %s not decided", types, digits(int64(open)))
+		text = fmt.Sprintf("%s, %s not decided", types, visible.Number(open))
 		if open == all {
 			text = types + ", none decided"
 		}
 		if acknowledged > 0 {
-			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(acknowledged)))
+			text += fmt.Sprintf("; the approval acknowledges %s", visible.Number(acknowledged))
 		}
 	}
 	switch {
@@ -388,12 +388,12 @@ func (p *Report) typesText() string {
 	}
 	var parts []string
 	for _, c := range order {
-		parts = append(parts, digits(int64(count[c]))+" "+strings.TrimSuffix(string(c), "_conflict"))
+		parts = append(parts, visible.Number(count[c])+" "+strings.TrimSuffix(string(c), "_conflict"))
 	}
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	return digits(int64(len(p.Block.Conflicts))) + " (" + strings.Join(parts, ", ") + ")"
+	return visible.Number(len(p.Block.Conflicts)) + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // resolved is a type of conflict and one thing to do about it, with the conflicts of which both are true.
@@ -427,7 +427,7 @@ func kindsOfConflicts(conflicts []preview.Conflict) []resolved {
 		next.first = !slices.ContainsFunc(kinds, func(before resolved) bool { return before.is == k.is })
 		comma := ""
 		if more := len(all[k]) - 1; more > 0 {
-			next.ids, next.resolution, comma = fmt.Sprintf("%s and %s more", first.ID, digits(int64(more))), k.resolution, ","
+			next.ids, next.resolution, comma = fmt.Sprintf("%s and %s more", first.ID, visible.Number(more)), k.resolution, ","
 		}
 		next.resolution = escaped(strings.TrimSuffix(next.resolution, preview.ThenTrust))
 		next.text = fmt.Sprintf("%s%s %s: %s", next.ids, comma, k.is, next.resolution)
@@ -448,7 +448,7 @@ func (p *Report) notes() []string {
 		}
 	}
 	if more := len(notes) - maxNotes; more > 0 {
-		notes = append(notes[:maxNotes], "and of "+counted(more, "other file"))
+		notes = append(notes[:maxNotes], "and of "+visible.Count(more, "other file"))
 	}
 	return notes
 }

@@ -136,7 +136,7 @@ func (p *painter) files(groups byClass, found *diffs, lines int) {
 			}
 		}
 		if more > 0 {
-			p.line(f.color, heading(f.word), counted(more, "more file"))
+			p.line(f.color, heading(f.word), visible.Count(more, "more file"))
 		}
 		if f.acts() && (len(rows) == 0 || len(groups[f]) <= leastOfActs && named < len(groups[f])) {
 			p.isCut = true
@@ -234,10 +234,10 @@ func (p *painter) name(f class, r *foldedRow, changes map[int]*difference) {
 	switch {
 	case r.dir != nil:
 		if lines := r.dir.linesText(changes); lines != "" {
-			count := counted(r.dir.count, "file") + ", "
-			notes = []string{count + lines + ", " + sizeText(r.dir.bytes), count + lines, lines}
+			count := visible.Count(r.dir.count, "file") + ", "
+			notes = []string{count + lines + ", " + visible.Size(r.dir.bytes), count + lines, lines}
 		} else {
-			notes = append(notes, counted(r.dir.count, "file"))
+			notes = append(notes, visible.Count(r.dir.count, "file"))
 		}
 	default:
 		notes = []string{notes[0] + "  " + r.item.ID, notes[0], r.item.ID}
@@ -259,7 +259,7 @@ const leastOfName = 16
 // note is what is said of a file or a directory.
 func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) string {
 	if r.dir != nil {
-		return counted(r.dir.count, "file") + ", " + sizeText(r.dir.bytes)
+		return visible.Count(r.dir.count, "file") + ", " + visible.Size(r.dir.bytes)
 	}
 	i := r.item
 	switch change := changes[i.Number]; {
@@ -268,21 +268,21 @@ func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) strin
 	case change != nil && change.Why == "":
 		return linesOf(change.Added, change.Removed)
 	case i.Class == preview.Replaces:
-		return sizeText(i.Before.Bytes) + " to " + sizeText(i.Bytes)
+		return visible.Size(i.Before.Bytes) + " to " + visible.Size(i.Bytes)
 	case i.Class == preview.Removes:
-		return sizeText(i.Before.Bytes)
+		return visible.Size(i.Before.Bytes)
 	case i.Class == preview.Identical && i.Removed:
 		return "gone already"
 	case i.Class == preview.Identical && !i.IsFree():
-		return "the same file is there, " + sizeText(i.Bytes)
+		return "the same file is there, " + visible.Size(i.Bytes)
 	case (f == blockedClass || f == leftOutClass) && i.Reason != "":
 		return cutEnd(escaped(i.Reason), p.Columns/2)
 	}
-	return sizeText(i.Bytes)
+	return visible.Size(i.Bytes)
 }
 
 func linesOf(added, removed int) string {
-	return fmt.Sprintf("+%s -%s", digits(int64(added)), digits(int64(removed)))
+	return fmt.Sprintf("+%s -%s", visible.Number(added), visible.Number(removed))
 }
 
 // linesText counts the lines that change beneath a directory; "" where none were counted. Where
@@ -298,7 +298,7 @@ func (d *directory) linesText(changes map[int]*difference) string {
 	case compared == 0:
 		return ""
 	case compared < d.count:
-		return text + " in " + digits(int64(compared))
+		return text + " in " + visible.Number(compared)
 	default:
 		return text
 	}

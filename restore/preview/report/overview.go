@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -107,7 +108,7 @@ type Conflict struct {
 // Overview returns the preview piece by piece. Free is as in [Screen].
 func (p *Report) Overview(free uint64) Overview {
 	v := Overview{
-		ID: p.ID, Source: p.runText(), Title: p.titleText(), Root: name(p.Block.Root.Real), Counts: p.countsText(), Size: sizeText(p.bytesToWrite()),
+		ID: p.ID, Source: p.runText(), Title: p.titleText(), Root: name(p.Block.Root.Real), Counts: p.countsText(), Size: visible.Size(p.bytesToWrite()),
 		Signers: p.signers(), Pinned: p.isPinned(), Held: len(p.Held) > 0,
 	}
 	var color string

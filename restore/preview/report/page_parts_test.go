@@ -203,21 +203,6 @@ func TestShownNames(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB", 1 << 20: "1.0 MiB", 1 << 40: "1.0 TiB", math.MaxInt64: "8.0 EiB",
-	} {
-		if got := sizeText(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", 100000: "100,000"} {
-		if got := digits(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 var colour = regexp.MustCompile(`--([a-z]+): (#[0-9a-f]{6})`)
 
 // TestContrast: every ink can be read on every paper that it is put on, by day

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -113,7 +114,7 @@ func riskOfIdentity(i *preview.IdentityReview) string {
 	case i.Same != nil && *i.Same || i.Items+i.Possible == 0:
 		return preview.No
 	case i.Items == 0:
-		return preview.Yes + inParentheses(counted(i.Possible, "item")+" may be identity layer, by name")
+		return preview.Yes + inParentheses(visible.Count(i.Possible, "item")+" may be identity layer, by name")
 	}
 	return preview.Yes
 }
@@ -185,6 +186,6 @@ func (r *reporter) row(cells ...string) { r.line("| %s |", strings.Join(cells, "
 
 func (r *reporter) more(n int) {
 	if n > maxRows {
-		r.line("\n%s more; `--json` lists all.", digits(int64(n-maxRows)))
+		r.line("\n%s more; `--json` lists all.", visible.Number(n-maxRows))
 	}
 }

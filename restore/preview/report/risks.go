@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/privacy"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -100,7 +101,7 @@ func (p *Report) othersText() string {
 			names = append(names, cut(name(path), maxListedName))
 		}
 		if more := len(u.paths) - len(names); more > 0 {
-			names = append(names, counted(more, "other place"))
+			names = append(names, visible.Count(more, "other place"))
 		}
 		users = append(users, u.by+" can change "+strings.Join(names, ", "))
 	}
@@ -135,7 +136,7 @@ func namesOf(items []*preview.Item) string {
 		names = append(names, text)
 	}
 	if others := len(items) - len(names); others > 0 {
-		names = append(names, counted(others, "other file"))
+		names = append(names, visible.Count(others, "other file"))
 	}
 	return strings.Join(names, ", ")
 }

@@ -145,7 +145,7 @@ const maxLastRow = MaxLines / 2
 func (p *Report) WriteRecap(w io.Writer, s Screen) error {
 	out := s.painter()
 	word, _, color := p.outcome()
-	out.rowOf(bold+";"+color, word+": ", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), sizeText(p.bytesToWrite()), cut(name(p.Block.Root.Real), maxRowLines*out.Columns)), wholeLines)
+	out.rowOf(bold+";"+color, word+": ", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), visible.Size(p.bytesToWrite()), cut(name(p.Block.Root.Real), maxRowLines*out.Columns)), wholeLines)
 	out.rowOf("", "", "signed by "+strings.Join(p.signers(), ", "), wholeLines)
 	out.rowOf("", "", "conflicts: "+p.conflictsText(), wholeLines)
 	for _, risk := range []struct {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -98,7 +99,7 @@ func undeclaredIdentity(i *preview.IdentityReview) string {
 		if why != "" {
 			why += "; "
 		}
-		why += counted(i.Possible, "item") + " may be, by name"
+		why += visible.Count(i.Possible, "item") + " may be, by name"
 	}
 	return inParentheses(why)
 }
@@ -225,7 +226,7 @@ func kindsOf(items []preview.Item) []kind {
 		k := &kinds[n]
 		k.IDs = shortened(k.numbers)
 		if len(k.numbers) > 1 {
-			k.Item = counted(len(k.numbers), "file")
+			k.Item = visible.Count(len(k.numbers), "file")
 		}
 	}
 	return kinds

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/visible"
-	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
 // maxWords is how many bytes of one text the page shows; paths are no longer.
@@ -18,7 +17,7 @@ const maxWords = 4096
 func words(s string) string {
 	more := ""
 	if len(s) > maxWords {
-		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
+		more = fmt.Sprintf(" … (%s more bytes)", visible.Number(len(s)-maxWords))
 		s = s[:maxWords]
 	}
 	return escaped(s) + more
@@ -80,23 +79,7 @@ func partsOf(line string) []part {
 	return parts
 }
 
-// sizeText is a number of bytes for people.
-func sizeText(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	size, unit := float64(n)/1024, 0
-	for ; size >= 1023.95 && unit < 5; unit++ {
-		size /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
-}
-
-// digits is a number with a comma at every third digit.
-func digits(n int64) string { return preview.Digits(n) }
-
-// counted is a number of things: "1 item", "2,000 items".
-func counted(n int, noun string) string { return preview.Count(n, noun) }
-
 // ofProposed is how many of all are proposed.
-func ofProposed(n, all int64) string { return digits(n) + " of " + digits(all) + " proposed" }
+func ofProposed(n, all int64) string {
+	return visible.Number(n) + " of " + visible.Number(all) + " proposed"
+}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -44,7 +45,7 @@ func (p *Report) verdict(free int) (state, text string) {
 	case len(p.Held) > 0:
 		return "quarantined", "Do not commit. The candidate is quarantined until it is clarified."
 	case proposed == 0 && p.undecidedDivergences() > 0:
-		return "nothing", fmt.Sprintf("Nothing is proposed; %s %s diverged.", counted(p.undecidedDivergences(), "file"), has(p.undecidedDivergences()))
+		return "nothing", fmt.Sprintf("Nothing is proposed; %s %s diverged.", visible.Count(p.undecidedDivergences(), "file"), has(p.undecidedDivergences()))
 	case proposed == 0:
 		return "nothing", "Nothing is proposed. There is nothing to approve."
 	case p.ResultExists:
@@ -52,19 +53,19 @@ func (p *Report) verdict(free int) (state, text string) {
 	case p.RemovesOnly:
 		return "nothing", "Nothing can be restored as things stand. A bundle needs a file beside its removals."
 	case p.Block.Approval.Statement == "" && p.onlyByName() > 0:
-		return "part", fmt.Sprintf("Only a statement that names %s, which may hold secrets, restores anything.", counted(p.onlyByName(), "proposed file"))
+		return "part", fmt.Sprintf("Only a statement that names %s, which may hold secrets, restores anything.", visible.Count(p.onlyByName(), "proposed file"))
 	case p.Block.Approval.Statement == "":
 		return "nothing", "Nothing can be restored as things stand. Something is in the way of every proposed file."
 	case !p.Block.Approval.IsWhole():
 		return "part", fmt.Sprintf("%s of %s can be restored. Something is in the way of %s.",
-			digits(int64(free)), counted(proposed, "proposed file"), digits(int64(proposed-free)))
+			visible.Number(free), visible.Count(proposed, "proposed file"), visible.Number(proposed-free))
 	}
 	if n := p.undecidedDivergences(); n > 0 {
-		return "part", fmt.Sprintf("%s of %s can be restored; %s %s diverged.", digits(int64(proposed)), counted(p.Block.Totals.Files, "file"), digits(int64(n)), has(n))
+		return "part", fmt.Sprintf("%s of %s can be restored; %s %s diverged.", visible.Number(proposed), visible.Count(p.Block.Totals.Files, "file"), visible.Number(n), has(n))
 	}
-	text = fmt.Sprintf("Nothing is in the way of %s", counted(proposed, "proposed file"))
+	text = fmt.Sprintf("Nothing is in the way of %s", visible.Count(proposed, "proposed file"))
 	if there := p.identical(); there > 0 {
-		return "free", fmt.Sprintf("%s: %s to restore, %s there already.", text, digits(int64(proposed-there)), digits(int64(there)))
+		return "free", fmt.Sprintf("%s: %s to restore, %s there already.", text, visible.Number(proposed-there), visible.Number(there))
 	}
 	return "free", text + "."
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -58,7 +59,7 @@ func (p *Report) notesOf(s scope.Scope, all []int) string {
 	} else if p.DefaultScopes {
 		asked = "a default scope"
 	}
-	return fmt.Sprintf("%s of %s proposed; %s", digits(int64(in)), counted(len(all), "item"), asked)
+	return fmt.Sprintf("%s of %s proposed; %s", visible.Number(in), visible.Count(len(all), "item"), asked)
 }
 
 // writeProposed is section 3.
@@ -71,7 +72,7 @@ func (p *Report) writeProposed(out *reporter) {
 	out.line("| Restore ID | Item | Bytes | Scope | Why Restore | Risk | Label |\n|---|---|---:|---|---|---|---|")
 	for _, g := range grouped(p.Block.Items) {
 		i := g.first
-		out.row(g.ids, g.name, digits(g.bytes), string(i.Scope), whyOf(i), text(riskOf(i)), string(i.Label))
+		out.row(g.ids, g.name, visible.Number(g.bytes), string(i.Scope), whyOf(i), text(riskOf(i)), string(i.Label))
 	}
 	out.line("")
 }
@@ -99,9 +100,9 @@ func riskOfTarget(i *preview.Item) string {
 	risk := "low: nothing is there"
 	switch {
 	case i.Class == preview.Replaces:
-		risk = fmt.Sprintf("the existing file of %s is displaced; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+		risk = fmt.Sprintf("the existing file of %s is displaced; a rollback brings it back", visible.Count(i.Before.Bytes, "byte"))
 	case i.Class == preview.Removes:
-		risk = fmt.Sprintf("the existing file of %s is removed; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+		risk = fmt.Sprintf("the existing file of %s is removed; a rollback brings it back", visible.Count(i.Before.Bytes, "byte"))
 	case i.Class == preview.Identical && i.Removed:
 		risk = "none: nothing is there"
 	case i.IsDiverged():
@@ -183,7 +184,7 @@ func grouped(items []preview.Item) []group {
 		if alike[0] != i {
 			continue
 		}
-		row := group{first: i, name: counted(len(alike), "identical file")}
+		row := group{first: i, name: visible.Count(len(alike), "identical file")}
 		var numbers []int
 		for _, other := range alike {
 			numbers = append(numbers, other.Number)
@@ -217,7 +218,7 @@ func short(numbers []int, noun string, format func([]int) string, id func(int) s
 	if names := format(numbers); len(names) <= most {
 		return names
 	}
-	return fmt.Sprintf("%s, the first %s and the last %s", counted(len(numbers), noun), id(numbers[0]), id(numbers[len(numbers)-1]))
+	return fmt.Sprintf("%s, the first %s and the last %s", visible.Count(len(numbers), noun), id(numbers[0]), id(numbers[len(numbers)-1]))
 }
 
 // writeConflicts is section 6.
@@ -268,7 +269,7 @@ func (p *Report) conflictRows() []registerRow {
 			for _, other := range alike {
 				all.Numbers = append(all.Numbers, p.Block.Conflicts[other-1].Numbers...)
 			}
-			rows = append(rows, registerRow{alike, counted(len(alike), "identical file"), &all})
+			rows = append(rows, registerRow{alike, visible.Count(len(alike), "identical file"), &all})
 		}
 	}
 	return rows

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -111,7 +112,7 @@ type grower struct {
 }
 
 func (g *grower) branch(d *directory) *branch {
-	b := &branch{Count: counted(d.count, "file") + ", " + sizeText(d.bytes), Taken: takenText(d), Open: g.open || g.openTaken && d.taken[preview.Create] < d.count}
+	b := &branch{Count: visible.Count(d.count, "file") + ", " + visible.Size(d.bytes), Taken: takenText(d), Open: g.open || g.openTaken && d.taken[preview.Create] < d.count}
 	dirs, files := 0, 0
 	for _, sub := range d.dirs {
 		inner, path := sub.joined()
@@ -136,9 +137,9 @@ func (g *grower) branch(d *directory) *branch {
 
 func (g *grower) leaf(f entry) leaf {
 	i := f.item
-	l := leaf{i.ID, name(f.name), sizeText(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != preview.Create, 0}
+	l := leaf{i.ID, name(f.name), visible.Size(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != preview.Create, 0}
 	if i.Class == preview.Removes {
-		l.Size = sizeText(i.Before.Bytes)
+		l.Size = visible.Size(i.Before.Bytes)
 	}
 	if !g.proposed && !i.IsDiverged() {
 		l.Class = "not restored"
@@ -155,7 +156,7 @@ func takenText(d *directory) string {
 	var parts []string
 	for _, c := range []preview.Class{preview.Blocked, preview.Different, preview.Diverged, preview.Removes, preview.Replaces, preview.Identical} {
 		if d.taken[c] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", digits(int64(d.taken[c])), c))
+			parts = append(parts, fmt.Sprintf("%s %s", visible.Number(d.taken[c]), c))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -167,10 +168,10 @@ func leftOut(dirs, files int) string {
 	case dirs == 1:
 		parts = append(parts, "1 more directory")
 	case dirs > 1:
-		parts = append(parts, digits(int64(dirs))+" more directories")
+		parts = append(parts, visible.Number(dirs)+" more directories")
 	}
 	if files > 0 {
-		parts = append(parts, counted(files, "more file"))
+		parts = append(parts, visible.Count(files, "more file"))
 	}
 	return strings.Join(parts, ", ")
 }
