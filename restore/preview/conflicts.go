@@ -119,9 +119,9 @@ func (d *deciding) laws() []Conflict {
 			c.Current = "a chain's runs were completed one after the other"
 			c.Authority = "SPECTRUM-03 decides on order: " + string(found.Code)
 			c.Risk = "a later state may be replaced by an earlier one"
-			c.Resolution = "find out in which order the runs were made, and name them so"
+			c.Resolution = "find out the order in which the runs were made, and name them in that order"
 			if !dated[found.RunID] {
-				c.Current = "a run says when it was completed"
+				c.Current = "a run has a completion date"
 				c.Resolution = "have the run sealed again with a date that can be read, or acknowledge that its date is not known"
 			}
 		case verify.InvalidChainReference:
@@ -153,11 +153,11 @@ func (d *deciding) scopes() []Conflict {
 		conflicts = append(conflicts, Conflict{
 			Type:       ScopeConflict,
 			Path:       string(asked),
-			Current:    "the operator asks for this scope",
-			Claim:      "the candidate has nothing in it",
-			Authority:  "the operator decides what is wanted, the signer declares what is there",
+			Current:    "the operator requested this scope",
+			Claim:      "no output of the candidate is in this scope",
+			Authority:  "the operator requests scopes, and the signer declares them",
 			Risk:       "requested items are not restored",
-			Resolution: "look at constraints.restore_scopes in the candidate's TASK_SPEC.json, or do not ask for it",
+			Resolution: "check constraints.restore_scopes in the candidate's TASK_SPEC.json, or preview again without this scope",
 		})
 	}
 	return conflicts
@@ -207,7 +207,7 @@ func (d *deciding) staleness() []Conflict {
 			Current:    "that time is in the future",
 			Claim:      "this candidate was completed in the future, at " + timeText(completed),
 			Authority:  "the clock of this machine takes precedence over the signer's time",
-			Risk:       "its date does not say whether it is older than what is there",
+			Risk:       "the date does not show whether the candidate is older than the current state",
 			Resolution: "find out which clock is wrong; have the run sealed again, or acknowledge that its date is unknown",
 		})
 	}
@@ -288,7 +288,7 @@ func (d *deciding) targets() []Conflict {
 			Current:    found.State,
 			Claim:      "the restore would create this path",
 			Authority:  "current state outranks the restore candidate",
-			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
+			Risk:       "a restore never overwrites: the commit will be rejected with " + string(found.Failure().Code),
 			Resolution: "move the existing entry away, then preview again",
 		}
 		if d.isReplaceable(found) {
@@ -298,15 +298,15 @@ func (d *deciding) targets() []Conflict {
 			}
 		}
 		if d.restore.Replaces() {
-			c.Risk = "it is not replaced: the commit will be refused with " + string(found.Failure().Code)
+			c.Risk = "it is not replaced: the commit will be rejected with " + string(found.Failure().Code)
 		}
 		if found.Failure().Code == restore.FinalizeFailed {
-			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
+			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be rejected with " + string(restore.FinalizeFailed)
 			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"
 		}
 		if isItem && d.items[number-1].Removed {
 			c.Claim = "the change set removes this path"
-			c.Risk = "it is not removed: the commit will be refused with " + string(found.Failure().Code)
+			c.Risk = "it is not removed: the commit will be rejected with " + string(found.Failure().Code)
 		}
 		if isItem {
 			c.Numbers = []int{number}
@@ -348,7 +348,7 @@ func (d *deciding) secrets() []Conflict {
 			Type:       PrivacyConflict,
 			Path:       i.Path,
 			Numbers:    []int{i.Number},
-			Current:    "restricted context is not restored unless an operator asks for it",
+			Current:    "restricted context is restored only if the operator requests it",
 			Claim:      orElse(i.Reason, "the signer declares it restricted_context"),
 			Authority:  "the operator's approval is needed (protocol section 5)",
 			Risk:       "users who can read the restore root can read a secret",

@@ -23,13 +23,13 @@ func (d *deciding) place(i *Item) (list, Label, string) {
 	asked := slices.Contains(d.request.Asked.scopes(), i.Scope)
 	switch {
 	case d.claims[i.run].unread:
-		return unwanted, DoNotRestore, "the signer's scopes cannot be read, so it is unknown what is protected"
+		return unwanted, DoNotRestore, "the signer's scopes cannot be read, so the protected files are unknown"
 	case d.claims[i.run].changes != nil:
-		return unwanted, DoNotRestore, "the signer's change set cannot be used, so it is unknown what to replace or remove"
+		return unwanted, DoNotRestore, "the signer's change set cannot be used, so the files to replace or remove are unknown"
 	case d.claims[i.run].blocks != nil:
 		return unwanted, DoNotRestore, "the signer's block table is wrong"
 	case i.Scope == scope.RestrictedContext && !asked:
-		return unwanted, PrivacyRestricted, "the scope was not asked for"
+		return unwanted, PrivacyRestricted, "the scope was not requested"
 	case i.Scope == scope.RestrictedContext && !i.IsDiverged():
 		return proposed, PrivacyRestricted, ""
 	case i.Scope == scope.SameAgentIdentityLayer && !d.agentsKnown(i.run):
@@ -37,9 +37,9 @@ func (d *deciding) place(i *Item) (list, Label, string) {
 	case i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run):
 		return unwanted, Nontransferable, "it is another agent's: use /absorb preview instead (protocol section 6)"
 	case i.Scope == scope.SameAgentIdentityLayer && !asked:
-		return unwanted, DoNotRestore, "the scope was not asked for"
+		return unwanted, DoNotRestore, "the scope was not requested"
 	case !asked:
-		return reference, RetainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
+		return reference, RetainReference, fmt.Sprintf("scope %s was not requested", i.Scope)
 	case d.unsure && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
 		return reference, HistoricalOnly, "it is unknown whether it is older than the active savepoint"
 	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):

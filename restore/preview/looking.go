@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookup looks at names beneath a restore root, each once, and writes what it finds into the two
-// digests of [observed].
+// lookup examines names beneath a restore root, each once, and writes the results into the two digests of
+// [observed].
 type lookup struct {
 	root           *pathsafe.Dir
 	state, witness hash.Hash
 	seen           map[string]bool
-	nothing        string        // the name looked at last that leads nowhere; "" for none
-	parent         *pathsafe.Dir // the directory that was entered last, in which the next name is, mostly; may be nil
+	nothing        string        // the last name that does not exist or cannot be reached; "" for none
+	parent         *pathsafe.Dir // the directory that was entered last, which usually has the next name too; may be nil
 	at             string        // its path
 	places         *placesOf
-	names          map[string]sight // what was found, by name; that of a directory that a link leads to ends in "/"
+	names          map[string]sight // what was found, by name; the name of the directory behind a link ends in "/"
 }
 
 func newLookup(root *pathsafe.Dir, places *placesOf) *lookup {
 	return &lookup{root: root, places: places, state: sha256.New(), witness: sha256.New(), seen: map[string]bool{}, names: map[string]sight{}}
 }
 
-// along looks at every name on the way to a path, and at the path. Beneath a name that leads nowhere
-// there is nothing to look at.
+// along examines every name on the way to a path, and the path. It skips names beneath one that does not
+// exist.
 func (l *lookup) along(path string) error {
 	if l.nothing != "" && strings.HasPrefix(path, l.nothing+"/") {
 		return nil
@@ -68,8 +68,8 @@ func (l *lookup) along(path string) error {
 	return nil
 }
 
-// enter opens the directory made of the first n components of a path. Where a link leads there, the
-// directory is looked at too.
+// enter opens the directory of the first n components of a path, and notes it too, since a link may lead
+// there.
 func (l *lookup) enter(p pathsafe.Path, n int) (err error) {
 	at := strings.Join(p.Components()[:n], "/")
 	if l.parent != nil && l.at == at {

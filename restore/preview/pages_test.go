@@ -156,11 +156,11 @@ func TestStatementsOnPage(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	refused := firstCodes(rowsUnder(t, "guide.md", "statement"))
-	if len(refused) < 8 {
-		t.Errorf("only %d statements that are refused", len(refused))
+	rejected := firstCodes(rowsUnder(t, "guide.md", "statement"))
+	if len(rejected) < 8 {
+		t.Errorf("only %d statements that are rejected", len(rejected))
 	}
-	for _, text := range refused {
+	for _, text := range rejected {
 		if _, err := statement.Parse(text); !errors.Is(err, statement.ErrVague) {
 			t.Errorf("%q: %v", text, err)
 		}

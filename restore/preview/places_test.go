@@ -134,15 +134,15 @@ func TestPlacesOfOthers(t *testing.T) {
 // which is replaced keeps its owner.
 func TestPlacesOfOthersAreShown(t *testing.T) {
 	needRoot(t)
-	const nobody = 65534 // has an account on most machines
+	const account = 65534 // the user nobody has an account on most machines
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"out/a": "new", "out/deep/b": "new"})
 	s.Asked.Replace = true
 	must(t, os.MkdirAll(s.At("out/deep"), 0o755))
 	must(t, os.WriteFile(s.At("out/a"), []byte("old"), 0o644))
-	must(t, os.Lchown(s.At("out/a"), nobody, nobody))
-	must(t, os.Lchown(s.At("out/deep"), nobody, nobody))
-	who := machine.UserText(nobody)
+	must(t, os.Lchown(s.At("out/a"), account, account))
+	must(t, os.Lchown(s.At("out/deep"), account, account))
+	who := machine.UserText(account)
 	text := reportOf(t, s.Preview())
 	for _, want := range []string{
 		`"out/a" belongs to ` + who + ", before and after the commit",

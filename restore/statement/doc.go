@@ -27,7 +27,7 @@
 //
 // A statement is one line of printable ASCII of at most [MaxLength] bytes.
 //
-// Moreover it must not contradict or repeat itself. Refused are: "exactly as
+// Moreover it must not contradict or repeat itself. Rejected are: "exactly as
 // proposed" with a "Do not restore"; a range that does not ascend; an item, a
 // scope or a conflict that is named twice or is in two ranges; an item or a
 // scope that is both to be restored and not; a conflict with two decisions.

@@ -7,7 +7,7 @@ import "strings"
 // read is never repaired.
 var slips = [...]struct {
 	reason string
-	mend   func(text string) string
+	fix    func(text string) string
 }{
 	{"it is in quotes", dropQuotes},
 	{"it has white space before or after it", strings.TrimSpace},
@@ -28,24 +28,24 @@ func findSlip(text string) error {
 		return nil
 	}
 	for _, slip := range slips {
-		mended := slip.mend(text)
-		if mended == text {
+		fixed := slip.fix(text)
+		if fixed == text {
 			continue
 		}
-		if _, err := parse(mended); err == nil {
-			return &Error{slip.reason, mended}
+		if _, err := parse(fixed); err == nil {
+			return &Error{slip.reason, fixed}
 		}
 	}
-	mended := text
+	fixed := text
 	var reasons []string
 	for _, slip := range slips {
-		next := slip.mend(mended)
-		if next == mended {
+		next := slip.fix(fixed)
+		if next == fixed {
 			continue
 		}
-		mended, reasons = next, append(reasons, slip.reason)
-		if _, err := parse(mended); err == nil {
-			return &Error{strings.Join(reasons, "; "), mended}
+		fixed, reasons = next, append(reasons, slip.reason)
+		if _, err := parse(fixed); err == nil {
+			return &Error{strings.Join(reasons, "; "), fixed}
 		}
 	}
 	return nil
@@ -58,8 +58,8 @@ func DiffersInForm(text string) bool {
 		return false
 	}
 	words := strings.Join(strings.Fields(dropQuotes(text)), " ")
-	for _, mended := range []string{words, addStop(words), fixCase(words), fixCase(addStop(words))} {
-		if _, err := parse(mended); err == nil {
+	for _, fixed := range []string{words, addStop(words), fixCase(words), fixCase(addStop(words))} {
+		if _, err := parse(fixed); err == nil {
 			return true
 		}
 	}

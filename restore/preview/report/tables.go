@@ -53,9 +53,9 @@ func (p *Report) notesOf(s scope.Scope, all []int) string {
 			in++
 		}
 	}
-	asked := "asked for"
+	asked := "requested"
 	if !slices.Contains(p.Block.Scope, s) {
-		asked = "not asked for"
+		asked = "not requested"
 	} else if p.DefaultScopes {
 		asked = "a default scope"
 	}
@@ -83,9 +83,9 @@ func whyOf(i *preview.Item) string {
 		return text(i.Reason)
 	}
 	if i.Removed {
-		return "the candidate removes it, and the scope is wanted"
+		return "the candidate removes it, and its scope is requested"
 	}
-	return "the candidate holds it, and the scope is wanted"
+	return "the candidate has it, and its scope is requested"
 }
 
 // riskOf is the risk of an item, and that every user may write a new file.
