@@ -18,7 +18,7 @@ type Report struct {
 	isProposed []bool         // by item: it is proposed
 }
 
-// Of returns the report of a preview as it is now: see [Preview.HeldBy].
+// Of returns the report of a preview; see [preview.Preview.HeldBy].
 func Of(p *preview.Preview) *Report {
 	r := &Report{Shown: p.Shown(), preview: p}
 	for n := range r.Block.Conflicts {
@@ -38,7 +38,7 @@ func Of(p *preview.Preview) *Report {
 // proposes reports whether an item is proposed.
 func (p *Report) proposes(i *preview.Item) bool { return p.isProposed[i.Number-1] }
 
-// numbers are the numbers of the items that fit.
+// numbers returns the numbers of the items that fit.
 func (p *Report) numbers(fits func(*preview.Item) bool) []int {
 	var numbers []int
 	for n := range p.items {
@@ -77,8 +77,8 @@ func (p *Report) writeSource(out *reporter) {
 	p.writeQuarantine(out)
 }
 
-// writeQuarantine says why nothing may be committed before it is clarified
-// (protocol section 12).
+// writeQuarantine writes the findings that block a commit until a person releases the candidate (protocol
+// section 12).
 func (p *Report) writeQuarantine(out *reporter) {
 	if len(p.Held) == 0 {
 		return
@@ -107,8 +107,8 @@ func (r *reporter) questions(fields []field) {
 	r.line("")
 }
 
-// riskOfIdentity reports whether there is an identity layer, or a file with the name of one,
-// that is not known to be of the operator's agent.
+// riskOfIdentity returns whether an identity layer, or a file with the name of one, may be of another agent
+// than the operator's.
 func riskOfIdentity(i *preview.IdentityReview) string {
 	switch {
 	case i.Same != nil && *i.Same || i.Items+i.Possible == 0:
@@ -119,7 +119,7 @@ func riskOfIdentity(i *preview.IdentityReview) string {
 	return preview.Yes
 }
 
-// noneIf says "none" of a savepoint that is not there.
+// noneIf returns "none" for a missing savepoint.
 func noneIf(id string) string {
 	if id == preview.Unknown {
 		return "none"

@@ -14,14 +14,14 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// MaxListed is how many files a row of risks names, and maxListedName the columns of each name.
+// MaxListed is the number of files that a row of risks names, and maxListedName the columns of each name.
 const (
 	MaxListed     = 3
 	maxListedName = 40
 )
 
-// those are the proposed items that are risky, the most dangerous first: an author does not choose which
-// of them a summary names.
+// those returns the risky proposed items, the most dangerous first, so that the author of a candidate cannot
+// choose which of them a summary names.
 func (p *Report) those(risky func(*preview.Item) bool) (items []*preview.Item) {
 	for n := range p.Block.Items {
 		if i := &p.Block.Items[n]; risky(i) {
@@ -42,17 +42,17 @@ func dangerOf(i *preview.Item) int {
 	return privacy.Danger(i.Runs)
 }
 
-// running may run by themselves.
+// running returns the items that may run by themselves.
 func (p *Report) running() []*preview.Item {
 	return p.those(func(i *preview.Item) bool { return i.Runs != "" })
 }
 
-// opened are replaced by files that more users may read, write or run.
+// opened returns the items whose new files more users may read, write or run.
 func (p *Report) opened() []*preview.Item {
 	return p.those(func(i *preview.Item) bool { return i.Opens })
 }
 
-// writable are created, and every user may write them.
+// writable returns the created items that every user may write.
 func (p *Report) writable() []*preview.Item { return p.those(isWritable) }
 
 // isWritable reports whether an item is created and every user may write it.
@@ -60,12 +60,12 @@ func isWritable(i *preview.Item) bool {
 	return i.Class == preview.Create && strings.ContainsAny(i.Mode[max(0, len(i.Mode)-1):], "2367")
 }
 
-// secrets may hold secrets, and are written or in the way.
+// secrets returns the items that may hold secrets and that are written, removed or in conflict.
 func (p *Report) secrets() []*preview.Item {
 	return p.those(func(i *preview.Item) bool { return i.Scope == scope.RestrictedContext && classOf(i).acts() })
 }
 
-// A userPlaces is what one other user or group controls of the paths of a restore.
+// userPlaces are the paths of a restore that another user or group controls.
 type userPlaces struct {
 	by    string // as people read it
 	paths []string
@@ -108,10 +108,10 @@ func (p *Report) othersText() string {
 	return strings.Join(users, "; ")
 }
 
-// userNumber is a user in the text of a conflict.
+// userNumber matches a user in the text of a conflict.
 var userNumber = regexp.MustCompile(`\buser (\d+)\b`)
 
-// withNames adds to the numbers of users in a text the names that this machine has for them.
+// withNames returns a text with the names of users added to their numbers.
 func withNames(text string) string {
 	return userNumber.ReplaceAllStringFunc(text, func(user string) string {
 		uid, err := strconv.Atoi(strings.TrimPrefix(user, "user "))
@@ -122,7 +122,7 @@ func withNames(text string) string {
 	})
 }
 
-// namesOf names the first items, and counts the others; "" for none.
+// namesOf returns the names of the first items and the number of the others; "" for none.
 func namesOf(items []*preview.Item) string {
 	var names []string
 	for _, i := range items[:min(len(items), MaxListed)] {

@@ -8,12 +8,11 @@ import (
 	"github.com/spectrumfs/spectrum/internal/visible"
 )
 
-// maxWords is how many bytes of one text the page shows; paths are no longer.
+// maxWords is the number of bytes of one text that the page shows; paths are not longer.
 const maxWords = 4096
 
-// words shows words on the page as the Markdown does, without its markup: what
-// cannot be seen, or reorders what is seen, is an escape. It says how much of a
-// long text is left out.
+// words returns a text for the page, with escapes for characters that are invisible or reorder the text. The
+// end of a long text is replaced by the number of its bytes.
 func words(s string) string {
 	more := ""
 	if len(s) > maxWords {
@@ -23,15 +22,14 @@ func words(s string) string {
 	return escaped(s) + more
 }
 
-// escaped has an escape for everything that cannot be seen, or reorders what is.
+// escaped returns a text with escapes for characters that are invisible or reorder the text.
 func escaped(s string) string {
 	quoted := visible.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// Name shows a name: as it is when it is plain, else quoted, so that where it
-// begins and ends can be seen. A plain name never begins with a quote, so no two
-// names are shown as one.
+// Name returns a plain name unchanged, and quotes any other name, so that its beginning and end are visible.
+// A plain name never begins with a quote, so two names never look alike.
 func Name(s string) string { return name(s) }
 
 func name(s string) string {
@@ -57,8 +55,8 @@ type part struct {
 	Escape bool
 }
 
-// partsOf takes a line of a file apart. A tab stays what it is. What is escaped
-// is distinguished from the same characters in the file by being a part of its own.
+// partsOf splits a line of a file into parts. A tab is text. An escape is a part of its own, which
+// distinguishes it from the same characters in the file.
 func partsOf(line string) []part {
 	var parts []part
 	var scan visible.Scanner
@@ -79,7 +77,7 @@ func partsOf(line string) []part {
 	return parts
 }
 
-// ofProposed is how many of all are proposed.
+// ofProposed returns the number of proposed things of all.
 func ofProposed(n, all int64) string {
 	return visible.Number(n) + " of " + visible.Number(all) + " proposed"
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// summary is what stands at the top of the page.
+// summary is the top of the page.
 type summary struct {
 	State     string // "quarantined", "nothing", "part" or "free"
-	Word      string // what it comes to, in a word
-	Verdict   string // what it comes to, in a sentence
+	Word      string // the result in a word
+	Verdict   string // the result in a sentence
 	Root      string
 	Statement string
 }
 
-// summary says what would happen, and what approves it.
+// summary returns the top of the page: the effects of the restore, and the approval.
 func (p *Report) summary() summary {
 	free, _ := p.unhindered()
 	s := summary{Root: p.Block.Root.Real, Statement: p.Block.Approval.Statement}
@@ -27,8 +27,7 @@ func (p *Report) summary() summary {
 	return s
 }
 
-// unhindered counts the proposed items that nothing stands in the way of, and
-// their bytes.
+// unhindered counts the proposed items that are not blocked, and their bytes.
 func (p *Report) unhindered() (n int, bytes int64) {
 	for i := range p.Block.Items {
 		if p.Block.Items[i].IsFree() {
@@ -70,7 +69,7 @@ func (p *Report) verdict(free int) (state, text string) {
 	return "free", text + "."
 }
 
-// identical counts the proposed files that are there already.
+// identical counts the proposed files that already exist.
 func (p *Report) identical() (n int) {
 	for i := range p.Block.Items {
 		if p.Block.Items[i].Class == preview.Identical {
@@ -80,7 +79,7 @@ func (p *Report) identical() (n int) {
 	return n
 }
 
-// onlyByName counts the proposed files that nothing is in the way of, and that a statement must name.
+// onlyByName counts the proposed files that are not blocked and that a statement must name.
 func (p *Report) onlyByName() (n int) {
 	for i := range p.Block.Items {
 		if item := &p.Block.Items[i]; item.IsFree() && item.Scope == scope.RestrictedContext {
@@ -90,7 +89,7 @@ func (p *Report) onlyByName() (n int) {
 	return n
 }
 
-// has is the verb of so many things.
+// has returns the verb for a number of things.
 func has(n int) string {
 	if n == 1 {
 		return "has"
@@ -98,7 +97,7 @@ func has(n int) string {
 	return "have"
 }
 
-// undecidedDivergences counts the items that have diverged and on which nothing was decided.
+// undecidedDivergences counts the diverged items without a decision.
 func (p *Report) undecidedDivergences() (n int) {
 	for _, c := range p.Block.Conflicts {
 		if c.Diverged && c.Decision == preview.Undecided {

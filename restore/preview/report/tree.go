@@ -12,18 +12,18 @@ import (
 const (
 	maxNesting = 32 // directories in one another; what is deeper is joined
 	fewItems   = 60 // a tree of no more is open from the start
-	fewTaken   = 20 // and so is the way to conflicts that are no more
+	fewTaken   = 20 // the way to conflicts is open if there are no more
 )
 
 // branch is a directory as the page shows it.
 type branch struct {
 	Name     string
 	Count    string // of files beneath it, and their bytes
-	Taken    string // what of it is not free, "" for nothing
+	Taken    string // the number of its files that are not free; "" for none
 	Open     bool
 	Branches []*branch
 	Leaves   []leaf
-	More     string // what of it is left out, "" for nothing
+	More     string // what is left out of it; "" for nothing
 }
 
 // leaf is an item as the page shows it.
@@ -50,8 +50,7 @@ type entry struct {
 	item *preview.Item
 }
 
-// treeOf is the tree of items, none of which is missing in a count. What there
-// is no room for is left out.
+// treeOf returns the tree of items. Entries that do not fit are left out; the counts include all.
 func treeOf(items []preview.Item, proposed bool, diffs map[int]bool, room *budget) *branch {
 	top := newDirectory("")
 	for n := range items {
@@ -68,7 +67,7 @@ func newDirectory(name string) *directory {
 	return &directory{name: name, index: map[string]*directory{}, taken: map[preview.Class]int{}}
 }
 
-// add puts an item where it belongs, and counts it on the way.
+// add adds an item to its directory, and counts it in all directories above.
 func (d *directory) add(i *preview.Item) {
 	names := strings.SplitN(i.Path, "/", maxNesting)
 	last := len(names) - 1
@@ -92,8 +91,7 @@ func (d *directory) note(i *preview.Item) {
 	d.taken[i.Class]++
 }
 
-// joined is the directory with those that hold nothing but it in front of its
-// name.
+// joined returns a directory with the names of the directories that contain only it in front of its name.
 func (d *directory) joined() (*directory, string) {
 	name := d.name
 	for len(d.files) == 0 && len(d.dirs) == 1 {
@@ -108,7 +106,7 @@ type grower struct {
 	diffs           map[int]bool
 	room            *budget
 	open, openTaken bool
-	proposed        bool // else nothing is done with the items
+	proposed        bool // the items are in the proposal
 }
 
 func (g *grower) branch(d *directory) *branch {
@@ -150,8 +148,7 @@ func (g *grower) leaf(f entry) leaf {
 	return l
 }
 
-// takenText says how many files of a directory are not free, in the order of
-// what is worst.
+// takenText returns the number of files of a directory that are not free, the worst first.
 func takenText(d *directory) string {
 	var parts []string
 	for _, c := range []preview.Class{preview.Blocked, preview.Different, preview.Diverged, preview.Removes, preview.Replaces, preview.Identical} {
