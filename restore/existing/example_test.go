@@ -40,7 +40,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for i, f := range files {
-		if f.Refused == nil {
+		if f.Err == nil {
 			fmt.Printf("%s: %d bytes, %x...\n", paths[i], f.Size, f.Digest[:4])
 			continue
 		}

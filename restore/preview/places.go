@@ -169,7 +169,7 @@ func (d *deciding) places() []Conflict {
 					Path:       about,
 					Authority:  "an approval is for these paths, and another user decides what they lead to",
 					Risk:       "restored files can be exchanged or moved away; a change before the commit makes this preview stale",
-					Resolution: "give these places to root or to you, or reject the conflict to leave its files out",
+					Resolution: "chown or chmod these paths so that only root or you can change them, or reject the conflict to leave its files out",
 				})
 			}
 			c := &conflicts[number]

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// Statements that would be understood, shown with a reason.
+// Examples of accepted statements, shown with a reason.
 const (
 	wantItems    = "Approved: restore items R-001, R-002, and R-004 only."
 	wantRange    = "Approved: restore items R-001 to R-020 only."
@@ -30,8 +30,7 @@ func reject(want, format string, args ...any) error {
 	return &Error{fmt.Sprintf(format, args...), want}
 }
 
-// quote shows the beginning of a text in ASCII, with every other character
-// escaped.
+// quote returns the beginning of a text in ASCII, with every other character escaped.
 func quote(text string) string {
 	const most = 48
 	switch {
@@ -43,7 +42,7 @@ func quote(text string) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// parse reads a statement whose text was checked, without looking for slips.
+// parse reads a statement whose text was checked.
 func parse(text string) (*Statement, error) {
 	p := parser{rest: text}
 	if !p.eat("Approved: ") {
@@ -66,7 +65,7 @@ func parse(text string) (*Statement, error) {
 	return &p.out, nil
 }
 
-// checkText looks at a text before its grammar.
+// checkText checks the length and the characters of a text.
 func checkText(text string) error {
 	switch {
 	case text == "":
@@ -83,14 +82,14 @@ func checkText(text string) error {
 	return nil
 }
 
-// eat takes words from the front, if they are there.
+// eat removes words from the front and reports whether they were there.
 func (p *parser) eat(words string) bool {
 	rest, ok := strings.CutPrefix(p.rest, words)
 	p.rest = rest
 	return ok
 }
 
-// stop takes the full stop of a clause.
+// stop reads the full stop of a clause.
 func (p *parser) stop(want string) error {
 	switch {
 	case p.eat("."):
@@ -218,7 +217,7 @@ func (p *parser) id(letter, want string) (int, error) {
 	word := p.word(" ,.")
 	digits, ok := strings.CutPrefix(word, letter)
 	n, err := strconv.ParseUint(digits, 10, 32)
-	padded := len(digits) < 3 || len(digits) > 3 && digits[0] == '0' // otherwise than %03d does
+	padded := len(digits) < 3 || len(digits) > 3 && digits[0] == '0' // %03d prints it in another way
 	if !ok || err != nil || padded || n < 1 {
 		return 0, reject(want, "found %s, want an id like %s001 (three digits, more only if needed)", quote(word), letter)
 	}
@@ -228,8 +227,7 @@ func (p *parser) id(letter, want string) (int, error) {
 	return int(n), nil
 }
 
-// word takes what stands before the first of these characters, and no more
-// than can mean anything.
+// word reads the text before the first of these characters, up to the length of the longest word.
 func (p *parser) word(ends string) string {
 	const most = 64
 	word := p.rest[:min(len(p.rest), most)]

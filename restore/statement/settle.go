@@ -7,8 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// settle sorts a statement, and rejects one that contradicts or repeats
-// itself.
+// settle sorts the parts of a statement, and rejects one that contradicts or repeats itself.
 func (s *Statement) settle() error {
 	if s.whole && len(s.notItems)+len(s.notScopes) > 0 {
 		return reject(Exactly, "a statement that leaves items out cannot also commit the preview exactly as proposed")
@@ -35,7 +34,7 @@ func (s *Statement) settleItems() error {
 	return nil
 }
 
-// overlap sorts ranges, and finds the first number that is in two of them.
+// overlap sorts ranges, and returns the first number that is in two of them.
 func overlap(ranges []Range) (n int, ok bool) {
 	slices.SortFunc(ranges, compareRanges)
 	for i := 1; i < len(ranges); i++ {
@@ -58,7 +57,7 @@ func (s *Statement) settleScopes() error {
 	return nil
 }
 
-// repeated sorts scopes, and finds the first that is there twice.
+// repeated sorts scopes, and returns the first that is there twice.
 func repeated(scopes []scope.Scope) (scope.Scope, bool) {
 	slices.SortFunc(scopes, scope.Compare)
 	for i := 1; i < len(scopes); i++ {
