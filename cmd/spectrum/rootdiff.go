@@ -113,7 +113,7 @@ func (d *rootDiff) unreadable(err error) error {
 }
 
 func (h *heldAgainst) classify(root *pathsafe.Dir) (err error) {
-	if h.there.Err == nil {
+	if h.there.Refused == nil {
 		h.class = classConflict
 		if h.digest() == sha256Of(h.File) {
 			h.class = classIdentical
@@ -141,7 +141,7 @@ func (d *rootDiff) holdAgainstBase(h *heldAgainst) {
 			return
 		}
 		was, exists := c.Base(h.Path)
-		isFile := h.there.Err == nil
+		isFile := h.there.Refused == nil
 		switch {
 		case h.removed && h.class == classCreate:
 			h.class = classIdentical // it was removed already
@@ -177,7 +177,7 @@ func (h *heldAgainst) line() string {
 		line = fmt.Sprintf("%s %q", h.class, h.Path)
 	}
 	switch {
-	case h.there.Err == nil:
+	case h.there.Refused == nil:
 		line += fmt.Sprintf(", there: %s %s", plainBytes(h.there.Size), h.digest())
 		if h.modeOnly {
 			line += ", only the executable bit differs"
@@ -196,7 +196,7 @@ func (h *heldAgainst) line() string {
 func (h *heldAgainst) record() map[string]any {
 	r := map[string]any{"bytes": h.Size, "class": string(h.class), "path": jsonText(h.Path), "sha256": sha256Of(h.File), "there": nil}
 	switch {
-	case h.there.Err == nil:
+	case h.there.Refused == nil:
 		r["there"] = map[string]any{"bytes": h.there.Size, "kind": "a regular file", "path": jsonText(h.Path), "sha256": h.digest()}
 	case h.obstacle.Path != "":
 		r["there"] = map[string]any{"kind": h.obstacle.Kind, "path": jsonText(h.obstacle.Path)}

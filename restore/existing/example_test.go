@@ -40,7 +40,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for i, f := range files {
-		if f.Err == nil {
+		if f.Refused == nil {
 			fmt.Printf("%s: %d bytes, %x...\n", paths[i], f.Size, f.Digest[:4])
 			continue
 		}

@@ -95,10 +95,10 @@ func TestPlaces(t *testing.T) {
 		regular := test.is == "a regular file" && test.in == test.path
 		switch {
 		case f.Absent() != test.absent:
-			t.Errorf("%q is absent: %v (%v)", test.path, f.Absent(), f.Err)
-		case regular && (f.Err != nil || f.Size != int64(len(test.content)) || f.Digest != sha256.Sum256([]byte(test.content))):
+			t.Errorf("%q is absent: %v (%v)", test.path, f.Absent(), f.Refused)
+		case regular && (f.Refused != nil || f.Size != int64(len(test.content)) || f.Digest != sha256.Sum256([]byte(test.content))):
 			t.Errorf("%q: %+v", test.path, f)
-		case !regular && (f.Err == nil || f.Size != 0 || f.Digest != [32]byte{}):
+		case !regular && (f.Refused == nil || f.Size != 0 || f.Digest != [32]byte{}):
 			t.Errorf("%q was read: %+v", test.path, f)
 		}
 		found, err := existing.Find(root, paths[i])
@@ -121,7 +121,7 @@ func TestOtherMounts(t *testing.T) {
 		files, err := existing.Read(t.Context(), root, []pathsafe.Path{parse(t, path)}, nil)
 		must(t, err)
 		found, err := existing.Find(root, parse(t, path))
-		if files[0].Err == nil || err != nil || found != (existing.Obstacle{Path: "dir", Kind: "another mount or subvolume"}) {
+		if files[0].Refused == nil || err != nil || found != (existing.Obstacle{Path: "dir", Kind: "another mount or subvolume"}) {
 			t.Errorf("%q: %+v, %+v, %v", path, files[0], found, err)
 		}
 	}

@@ -24,15 +24,15 @@ type File struct {
 
 	Executable bool // for its owner
 
-	// Err is the reason why no regular file could be read; then the rest
+	// Refused is the reason why no regular file could be read; then the rest
 	// is zero. [File.Absent] reports whether the path is free.
-	Err error
+	Refused error
 }
 
 // Absent reports whether the path is free, also because a parent is not
 // a directory.
 func (f File) Absent() bool {
-	return errors.Is(f.Err, fs.ErrNotExist) || errors.Is(f.Err, unix.ENOTDIR)
+	return errors.Is(f.Refused, fs.ErrNotExist) || errors.Is(f.Refused, unix.ENOTDIR)
 }
 
 // ErrHoles reports that more than [bundle.MaxHoles] bytes of the files are holes, which need no disk space but
@@ -69,7 +69,7 @@ type reader struct {
 func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path) (File, error) {
 	f, st, err := Open(r.root, p)
 	if isRejection(err) {
-		return File{Err: err}, nil
+		return File{Refused: err}, nil
 	}
 	if err != nil {
 		return File{}, err

@@ -52,7 +52,7 @@ func stateOf(f existing.File, e verify.Entry) DriftState {
 	switch {
 	case f.Absent():
 		return Missing
-	case f.Err != nil:
+	case f.Refused != nil:
 		return NotRegular
 	case f.Digest != e.Digest:
 		return Changed
