@@ -18,7 +18,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// TestTrust: who decides what, for a chain that two validators have signed.
+// TestTrust checks which trust policies allow a preview of a chain of two validators.
 func TestTrust(t *testing.T) {
 	s := bareScene(t)
 	one := s.Add("run-1", map[string]string{"a": "1"})
@@ -203,7 +203,7 @@ func checkForeign(s *scene, t *testing.T, p *preview.Preview, items []string) {
 	}
 }
 
-// TestForeignRootMoves: a path that leads elsewhere while a preview is made is not a preview.
+// TestForeignRootMoves checks that there is no preview if the path leads elsewhere while it is made.
 func TestForeignRootMoves(t *testing.T) {
 	s := newScene(t)
 	link := filepath.Join(t.TempDir(), "link")

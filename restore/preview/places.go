@@ -120,7 +120,8 @@ func (p *placesOf) follow(rel string, st pathsafe.Stat) {
 	}
 }
 
-// along returns the places that the path of an item passes or replaces, in their order.
+// along returns the places that the path of an item passes or replaces, in their order. Beneath a
+// directory that a user controls it lists only links and files of that user.
 func (p *placesOf) along(i *Item) (found []Place) {
 	if p == nil {
 		return nil
@@ -131,7 +132,20 @@ func (p *placesOf) along(i *Item) (found []Place) {
 		rel := strings.Join(names[:n+1], "/")
 		found = append(append(found, p.at[rel]...), p.at[rel+"/"]...)
 	}
-	return slices.DeleteFunc(found, func(at Place) bool { return at.Kind == FilePlace && !i.TakesAway() })
+	controls := map[string]bool{}
+	return slices.DeleteFunc(found, func(at Place) bool {
+		switch at.Kind {
+		case FilePlace:
+			return !i.TakesAway()
+		case DirectoryPlace:
+			known := controls[at.By]
+			controls[at.By] = true
+			return known
+		case NamePlace:
+			return controls[at.By]
+		}
+		return false
+	})
 }
 
 func placeOf(rel string, kind PlaceKind, by string, st pathsafe.Stat) Place {
@@ -150,7 +164,7 @@ const maxPlaces = 5
 // or removed: one conflict for each user or group.
 func (d *deciding) places() []Conflict {
 	var conflicts []Conflict
-	by := map[string]int{}
+	by, listed := map[string]int{}, map[Place]bool{}
 	for n := range d.items {
 		i := &d.items[n]
 		if i.Class == Identical || !d.proposes(i) && !(i.IsDiverged() && i.Label == InConflict) {
@@ -173,7 +187,8 @@ func (d *deciding) places() []Conflict {
 				})
 			}
 			c := &conflicts[number]
-			if !slices.Contains(c.Places, at) {
+			if !listed[at] {
+				listed[at] = true
 				c.Places = append(c.Places, at)
 			}
 			if len(c.Numbers) == 0 || c.Numbers[len(c.Numbers)-1] != i.Number {

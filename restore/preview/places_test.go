@@ -68,6 +68,11 @@ func TestPlacesOfOthers(t *testing.T) {
 		"a directory of another user": {func(t *testing.T, s *scene) {
 			theirs(t, s.At("out"))
 		}, []string{"authority_conflict R-001,R-002; directory out by user 4241, owner 4241, mode 0755"}},
+		"nested directories of one user": {func(t *testing.T, s *scene) {
+			theirs(t, s.At("out"))
+			theirs(t, s.At("out/deep"))
+			theirs(t, s.At("out/a"))
+		}, []string{"authority_conflict R-001,R-002; directory out by user 4241, owner 4241, mode 0755; file out/a by user 4241, owner 4241, mode 0644"}},
 		"the root itself": {func(t *testing.T, s *scene) {
 			theirs(t, s.RestoreRoot)
 		}, []string{"authority_conflict R-001,R-002,R-003; directory . by user 4241, owner 4241, mode 0755"}},

@@ -37,7 +37,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryBitOfARecord: every single bit of it counts.
+// TestEveryBitOfARecord checks that a change of any bit of a record is rejected.
 func TestEveryBitOfARecord(t *testing.T) {
 	raw, id := smallRecord(t)
 	for i := range raw {
@@ -50,7 +50,7 @@ func TestEveryBitOfARecord(t *testing.T) {
 	t.Logf("%d records", 8*len(raw))
 }
 
-// TestEveryLengthOfARecord: and every byte.
+// TestEveryLengthOfARecord checks that a record with a byte less or more is rejected.
 func TestEveryLengthOfARecord(t *testing.T) {
 	raw, id := smallRecord(t)
 	for n := range raw {
@@ -109,7 +109,7 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestRecordOfAnotherPreview: a record is that of one identity.
+// TestRecordOfAnotherPreview checks that a record is rejected with another identity.
 func TestRecordOfAnotherPreview(t *testing.T) {
 	raw, id := smallRecord(t)
 	_, other := smallRecord(t)

@@ -34,7 +34,7 @@ func outline(b *branch) string {
 	return out.String()
 }
 
-// TestTree: directories that hold nothing but one other are one.
+// TestTree checks that a directory with a single directory is joined with it.
 func TestTree(t *testing.T) {
 	for _, c := range []struct{ paths, want string }{
 		{"a", "a "},
@@ -52,7 +52,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestTreeLimits: what is left out is counted, whatever leaves it out.
+// TestTreeLimits checks that the tree counts the entries that it leaves out.
 func TestTreeLimits(t *testing.T) {
 	many := func(n int, format string) (paths []string) {
 		for i := range n {

@@ -226,7 +226,7 @@ func hostileScene(t testing.TB, name string) *preview.Preview {
 	return s.Preview()
 }
 
-// TestPageShowsNames: a name is there as an escape, and can be read.
+// TestPageShowsNames checks that the page shows escaped names.
 func TestPageShowsNames(t *testing.T) {
 	page := pageOf(t, hostileScene(t, "\u202egpj.exe"))
 	if n := strings.Count(page, `\u202egpj.exe`); n < 15 {
@@ -237,7 +237,7 @@ func TestPageShowsNames(t *testing.T) {
 	}
 }
 
-// TestPageIsTheSame: for the same preview, and for the same one made again.
+// TestPageIsTheSame checks that equal previews have equal pages.
 func TestPageIsTheSame(t *testing.T) {
 	s := diffScene(t, "old\n", "new\n")
 	p := s.Preview()
@@ -258,7 +258,7 @@ func diffScene(t testing.TB, current, candidate string) *scene {
 	return s
 }
 
-// TestPageDifferences: what is shown of a file that differs.
+// TestPageDifferences checks the difference of each kind of file on the page.
 func TestPageDifferences(t *testing.T) {
 	digest := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	lines := func(n int, text string) string { return strings.Repeat(text+"\n", n) }
@@ -405,7 +405,7 @@ func TestPageOfTamperedSource(t *testing.T) {
 	}
 }
 
-// TestPageOfAnotherState: what was previewed is shown, or nothing.
+// TestPageOfAnotherState checks that there is no page if the restore root changed.
 func TestPageOfAnotherState(t *testing.T) {
 	s := diffScene(t, "old\n", "new\n")
 	p := s.Preview()
@@ -428,7 +428,7 @@ func TestPageCancelled(t *testing.T) {
 	}
 }
 
-// TestPageCannotBeWritten: it is written at once, and the error is the answer.
+// TestPageCannotBeWritten checks that the page is written at once, and that an error is returned.
 func TestPageCannotBeWritten(t *testing.T) {
 	p := newScene(t).Preview()
 	w := &failingWriter{}
@@ -438,7 +438,7 @@ func TestPageCannotBeWritten(t *testing.T) {
 	must(t, report.Of(p).WritePage(t.Context(), &failingWriter{left: 1}, "", 0))
 }
 
-// TestPageVerdicts: what stands at the top.
+// TestPageVerdicts checks the verdict at the top of the page.
 func TestPageVerdicts(t *testing.T) {
 	taken := func(s *scene, paths ...string) {
 		for _, path := range paths {
@@ -476,7 +476,7 @@ func TestPageVerdicts(t *testing.T) {
 	}
 }
 
-// TestPageDeepPath: directories nest so far and no farther.
+// TestPageDeepPath checks the limit of nested directories.
 func TestPageDeepPath(t *testing.T) {
 	s := bareScene(t)
 	deep := strings.Repeat("d/", 1500)

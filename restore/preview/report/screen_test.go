@@ -213,7 +213,7 @@ func TestSummaryLongRows(t *testing.T) {
 	}
 }
 
-// TestRecap: what stands above the question fits in six lines of 80 columns.
+// TestRecap checks that the recap fits in six lines of 80 columns.
 func TestRecap(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"a": "1", ".git/hooks/pre-commit": "#!/bin/sh\n"})
@@ -346,7 +346,7 @@ func TestSummaryNamesWhatChanges(t *testing.T) {
 	}
 }
 
-// TestSummaryTypes: conflicts are counted by type.
+// TestSummaryTypes checks that conflicts are counted by type.
 func TestSummaryTypes(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"a": "1", "b": "2", ".git/hooks/pre-commit": "#!/bin/sh\n"})
@@ -358,7 +358,7 @@ func TestSummaryTypes(t *testing.T) {
 	}
 }
 
-// TestSummaryNames: no row of a name is broken, on the narrowest screen too.
+// TestSummaryNames checks that no row with a name is broken, on the narrowest screen too.
 func TestSummaryNames(t *testing.T) {
 	s := bareScene(t)
 	files := map[string]string{"deploy/.env": "secret", "a-rather-long-name-of-a-file": "x"}
