@@ -319,31 +319,66 @@ func (t *tracing) follow(fd int) error {
 // noteLoose adds name, which stands in the directory reached, when another user can rename or
 // replace it, and returns which users can. entry is nil for a name that is not there.
 func (t *tracing) noteLoose(name string, entry *Stat) (by string) {
-	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
 	l := Loose{Path: filepath.Join(t.way.Real, name), In: t.way.Real, Owner: t.st.UID, Perm: t.st.Perm}
-	switch {
-	case !t.people.trusts(t.st.UID):
-		l.By = fmt.Sprintf("user %d", t.st.UID)
-	case t.st.Perm&(byGroup|byOthers) == 0:
+	if l.By = t.people.renamersIn(t.fd, t.st)(entry); l.By == "" {
 		return ""
-	case t.st.Perm&sticky != 0:
-		if entry == nil || t.people.trusts(entry.UID) {
-			return ""
-		}
-		l.By = fmt.Sprintf("user %d", entry.UID)
-	case t.st.Perm&byOthers != 0:
-		l.By = "every user"
-	case hasACL(t.fd):
-		l.By = "the users named in its access control list"
-	case t.people.trustsGroup(t.st.GID):
-		return ""
-	default:
-		l.By = fmt.Sprintf("group %d", t.st.GID)
 	}
 	if !slices.Contains(t.way.Loose, l) {
 		t.way.Loose = append(t.way.Loose, l)
 	}
 	return l.By
+}
+
+// TrustedUsers are the users that [WayTo] trusts: root, the effective user of this process, and in
+// a user namespace the owner of /.
+type TrustedUsers struct{ people people }
+
+// Trusted returns the trusted users of this process.
+func Trusted() (TrustedUsers, error) {
+	var top unix.Stat_t
+	if err := retry(func() error { return unix.Stat("/", &top) }); err != nil {
+		return TrustedUsers{}, fmt.Errorf("look at %q: %w", "/", err)
+	}
+	return TrustedUsers{peopleOf(top.Uid)}, nil
+}
+
+// Has reports whether a user is trusted.
+func (t TrustedUsers) Has(uid uint32) bool { return t.people.trusts(uid) }
+
+// Renamers returns a function that returns which untrusted users can rename or replace an entry of a
+// directory that st describes, in the words of [Loose]; "" for none. The entry is nil for a name
+// that is not there.
+func (t TrustedUsers) Renamers(d *Dir, st Stat) (of func(entry *Stat) string, err error) {
+	err = d.do("stat", ".", func(fd int) error {
+		of = t.people.renamersIn(fd, st)
+		return nil
+	})
+	return of, err
+}
+
+// renamersIn is [TrustedUsers.Renamers] for a descriptor.
+func (p people) renamersIn(fd int, st Stat) func(entry *Stat) string {
+	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
+	by := ""
+	switch {
+	case !p.trusts(st.UID):
+		by = fmt.Sprintf("user %d", st.UID)
+	case st.Perm&(byGroup|byOthers) == 0:
+	case st.Perm&sticky != 0:
+		return func(entry *Stat) string {
+			if entry == nil || p.trusts(entry.UID) {
+				return ""
+			}
+			return fmt.Sprintf("user %d", entry.UID)
+		}
+	case st.Perm&byOthers != 0:
+		by = "every user"
+	case hasACL(fd):
+		by = "the users named in its access control list"
+	case !p.trustsGroup(st.GID):
+		by = fmt.Sprintf("group %d", st.GID)
+	}
+	return func(*Stat) string { return by }
 }
 
 // hasACL reports whether the group bits of a directory may stand for more than its group:

@@ -73,7 +73,7 @@ func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *previe
 	}
 	made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate)
 	if err != nil {
-		return shown, preview.Remade(err)
+		return shown, record.Remade(err)
 	}
 	if err := record.Holds(made.preview); err != nil {
 		return shown, err

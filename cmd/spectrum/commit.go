@@ -226,7 +226,7 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	defer in.Leave()
 	r, again, err := a.makePreview(ctx, state, c)
 	if err != nil {
-		return preview.Remade(err)
+		return record.Remade(err)
 	}
 	defer r.Close()
 	if err := checkShown(record.Origin().View); err != nil { // again: to get here may have taken its time

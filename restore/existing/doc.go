@@ -8,6 +8,6 @@
 //  2. [Find] returns what exists at a path, or the parent that makes the path unreachable,
 //     where there is no regular file.
 //
-// Both return a state that was true at some moment of the call. A caller that must know
-// that it is still true reads again.
+// Both return a state that was true at some moment of the call. A caller that depends on
+// it reads again.
 package existing

@@ -8,16 +8,15 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Obstacle is a name that keeps a file from being put at a path: the path itself,
-// or one of its parents that is not a directory to go on through.
+// Obstacle is an entry that prevents the creation of a file at a path: the path itself, or a parent that is
+// not a directory on the same file system.
 type Obstacle struct {
 	Path string // beneath the root
-	Kind string // what it is, in words: "a symbolic link"
+	Kind string // the type in words, like "a symbolic link"
 }
 
-// Find finds the first name on the way to a path that cannot be traversed,
-// or else what stands at the path itself. The zero Obstacle means that there is
-// none: the path is free.
+// Find returns the first name on the way to a path that cannot be traversed, or else the entry at the path.
+// The zero Obstacle means that the path is free.
 func Find(root *pathsafe.Dir, p pathsafe.Path) (Obstacle, error) {
 	st, err := root.Stat()
 	if err != nil {
@@ -27,7 +26,7 @@ func Find(root *pathsafe.Dir, p pathsafe.Path) (Obstacle, error) {
 	var last Obstacle
 	for n, name := range p.Components() {
 		dir, err := root.OpenParent(p, n)
-		if last.Path != "" && isRefusal(err) {
+		if last.Path != "" && isRejection(err) {
 			return last, nil
 		}
 		if err != nil {
@@ -46,7 +45,7 @@ func Find(root *pathsafe.Dir, p pathsafe.Path) (Obstacle, error) {
 	return last, nil
 }
 
-// kindOf says in words what a name is, beneath a root with the ID top.
+// kindOf returns the type of an entry in words, beneath a root with the ID top.
 func kindOf(st pathsafe.Stat, top pathsafe.ID) string {
 	switch kind := st.Mode.Type(); {
 	case !st.IsOn(top):

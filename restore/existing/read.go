@@ -35,14 +35,13 @@ func (f File) Absent() bool {
 	return errors.Is(f.Refused, fs.ErrNotExist) || errors.Is(f.Refused, unix.ENOTDIR)
 }
 
-// ErrHoles means that more than [bundle.MaxHoles] bytes of the files are holes, which take no
-// room and all the time of hashing.
-var ErrHoles = errors.New("more of the files are holes than is hashed")
+// ErrHoles reports that more than [bundle.MaxHoles] bytes of the files are holes, which need no disk space but
+// take as long to hash as data.
+var ErrHoles = errors.New("the files have too many holes")
 
-// Read reads what stands at some paths beneath a root, and gives it in their
-// order. done is called with the number of bytes that were read more, by one
-// goroutine at a time; it may be nil. The error is that of the first file that could
-// not be read, of the one with which there are too many holes ([ErrHoles]), or of ctx.
+// Read reads the entries at some paths beneath a root, and returns them in the order of the paths. It calls
+// done, which may be nil, with the number of further bytes that were read, from one goroutine at a time. The
+// error is that of the first file that could not be read, [ErrHoles], or that of ctx.
 func Read(ctx context.Context, root *pathsafe.Dir, paths []pathsafe.Path, done func(bytes int64)) ([]File, error) {
 	files := make([]File, len(paths))
 	r := reader{root: root, done: done}
@@ -58,7 +57,7 @@ func Read(ctx context.Context, root *pathsafe.Dir, paths []pathsafe.Path, done f
 	return files, nil
 }
 
-// reader is what the goroutines of one call share.
+// reader is the shared state of the goroutines of one call.
 type reader struct {
 	root *pathsafe.Dir
 	mu   sync.Mutex
@@ -69,7 +68,7 @@ type reader struct {
 
 func (r *reader) read(ctx context.Context, h *blockhash.Hasher, p pathsafe.Path) (File, error) {
 	f, st, err := Open(r.root, p)
-	if isRefusal(err) {
+	if isRejection(err) {
 		return File{Refused: err}, nil
 	}
 	if err != nil {
@@ -108,8 +107,8 @@ func Open(root *pathsafe.Dir, p pathsafe.Path) (*os.File, pathsafe.Stat, error) 
 	return dir.Open(p.Base())
 }
 
-// isRefusal distinguishes an existing entry from a fault of the machine.
-func isRefusal(err error) bool {
+// isRejection distinguishes an existing entry from a fault of the machine.
+func isRejection(err error) bool {
 	for _, reason := range []error{
 		fs.ErrNotExist, unix.ENOTDIR, // a parent is a file
 		pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrEscape, pathsafe.ErrCrossesMount,
@@ -121,7 +120,7 @@ func isRefusal(err error) bool {
 	return false
 }
 
-// counted is a file that tells how much of it was read.
+// counted is a file that reports the number of bytes that were read.
 type counted struct {
 	io.ReaderAt
 	r *reader

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
-	"github.com/go-json-experiment/json"
 	"github.com/spectrumfs/spectrum/restore"
-	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
@@ -24,9 +20,6 @@ var (
 	ErrUnfit = errors.New("the statement does not fit the preview")
 	// ErrUndecided: the statement leaves open what must be decided.
 	ErrUndecided = errors.New("conflicts are not decided")
-	// ErrStale: the candidate, the restore root or the trust changed after the
-	// preview, or a commit has begun since.
-	ErrStale = errors.New("the preview is stale")
 	// ErrUsed: the preview was approved before; each is good for one commit.
 	ErrUsed = errors.New("the preview was used before")
 )
@@ -48,8 +41,8 @@ type Approval struct {
 	decisions []string // by conflict: the verdict; "" for none
 }
 
-// Approve holds a statement against the recorded preview. again is the same
-// preview made anew, just now: it must be the same in everything.
+// Approve compares a statement with the recorded preview. Again is the same preview, made
+// anew: it must be equal in everything.
 func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, error) {
 	if err := r.Holds(again); err != nil {
 		return nil, err
@@ -62,37 +55,7 @@ func (r *Record) Approve(again *Preview, s *statement.Statement) (*Approval, err
 	return again.approval(s)
 }
 
-// Remade returns the error of making a recorded preview again: it is [ErrStale] if the restore root
-// changed meanwhile, or a conflict that was decided on is gone.
-func Remade(err error) error {
-	switch {
-	case errors.Is(err, ErrUnsettled):
-		return fmt.Errorf("%w: %s", ErrStale, err.Error())
-	case errors.Is(err, ErrDecision):
-		return fmt.Errorf("%w: a conflict that was decided on before is no longer there", ErrStale)
-	}
-	return err
-}
-
-// Holds returns [ErrStale] unless the recorded preview is the same as again, which was made just
-// now: only then can it be approved.
-func (r *Record) Holds(again *Preview) error {
-	if r.id == "" || again.decided == nil {
-		return fmt.Errorf("%w: the preview has no items", ErrStale)
-	}
-	if again.witness.Attempts != r.kept.Witness.Attempts {
-		return fmt.Errorf("%w: a commit has begun in the restore root after it was made", ErrStale)
-	}
-	if again.id != r.id {
-		return fmt.Errorf("%w: %s changed after it was made", ErrStale, r.changed(again))
-	}
-	if again.witness != r.kept.Witness {
-		return fmt.Errorf("%w: the restore root %q changed after it was made", ErrStale, again.block.Root.Path)
-	}
-	return nil
-}
-
-// approval is what a statement approves of a preview.
+// approval returns the approval that a statement gives to a preview.
 func (p *Preview) approval(s *statement.Statement) (*Approval, error) {
 	a := &Approval{preview: p, statement: s, excluded: map[int]string{}}
 	if err := a.decide(); err != nil {
@@ -114,89 +77,7 @@ func (p *Preview) Fits(s *statement.Statement) error {
 	return err
 }
 
-// changed says in words what differs between two previews.
-func (r *Record) changed(again *Preview) string {
-	var was Block
-	if err := json.Unmarshal([]byte(r.kept.Block), &was); err != nil {
-		return "what it shows"
-	}
-	now := &again.block
-	outputs := differing(was.Items, now.Items, func(a, b *Item) bool { return a == nil || b == nil || sameOutput(*a, *b) })
-	targets := differing(was.Items, now.Items, sameTarget)
-	switch {
-	case was.SourceID != now.SourceID || len(outputs) > 0,
-		!slices.Equal(was.Candidate.Directories, now.Candidate.Directories),
-		!slices.Equal(contradictions(was.Findings), contradictions(now.Findings)):
-		return "the candidate" + firstOf(outputs)
-	case was.Trust != now.Trust:
-		return "the set of trusted validators"
-	case was.CurrentID != now.CurrentID:
-		return "the active savepoint"
-	case was.Root.Real != now.Root.Real:
-		return fmt.Sprintf("where the path of the restore root %q leads", now.Root.Path)
-	case was.Root.State != now.Root.State || was.Root.Owner != now.Root.Owner || len(targets) > 0:
-		return fmt.Sprintf("the restore root %q%s", now.Root.Path, firstOf(targets))
-	}
-	return "what it shows"
-}
-
-// maxChanged is how many of the paths that changed are named.
-const maxChanged = 3
-
-// firstOf names the first of the paths that changed, in parentheses; "" for none.
-func firstOf(paths []string) string {
-	if len(paths) == 0 {
-		return ""
-	}
-	var named []string
-	for _, path := range paths[:min(len(paths), maxChanged)] {
-		named = append(named, strconv.Quote(path))
-	}
-	text := strings.Join(named, ", ")
-	if more := len(paths) - len(named); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return " (" + text + ")"
-}
-
-// differing returns the paths of what two previews propose that are not the same, in order. What only
-// one of them proposes is nil in the other.
-func differing(was, now []Item, same func(a, b *Item) bool) (paths []string) {
-	before := make(map[string]*Item, len(was))
-	for n := range was {
-		before[was[n].Path] = &was[n]
-	}
-	for n := range now {
-		if !same(before[now[n].Path], &now[n]) {
-			paths = append(paths, now[n].Path)
-		}
-		delete(before, now[n].Path)
-	}
-	for path, item := range before {
-		if !same(item, nil) {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return paths
-}
-
-// contradictions are the findings that the candidate alone decides: that of a change set or a block table
-// which cannot be used removes all items.
-func contradictions(findings []quarantine.Finding) []quarantine.Finding {
-	return slices.DeleteFunc(slices.Clone(findings), func(f quarantine.Finding) bool { return f.Rule != quarantine.Contradiction })
-}
-
-// sameTarget reports whether the same is at the target of an item of two previews.
-func sameTarget(a, b *Item) bool {
-	return a != nil && b != nil && a.Class == b.Class && (a.Before == nil) == (b.Before == nil) && (a.Before == nil || *a.Before == *b.Before)
-}
-
-func sameOutput(a, b Item) bool {
-	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
-}
-
-// decide enters the decisions on conflicts that the statement or the preview names.
+// decide records the decisions on conflicts that the statement or the preview names.
 func (a *Approval) decide() error {
 	conflicts := a.preview.block.Conflicts
 	a.decisions = make([]string, len(conflicts))
@@ -224,9 +105,8 @@ func (a *Approval) decide() error {
 	return nil
 }
 
-// checkRejected does not allow to reject what narrows nothing, to resolve what only another root
-// resolves, and to narrow what is
-// approved exactly as proposed.
+// checkRejected returns an error if conflict n concerns no item and is rejected, can only be resolved with
+// another restore root, or narrows an approval of everything that is proposed.
 func (a *Approval) checkRejected(n int) error {
 	c := &a.preview.block.Conflicts[n]
 	switch {
@@ -241,8 +121,8 @@ func (a *Approval) checkRejected(n int) error {
 	return nil
 }
 
-// choose finds the items that are approved: proposed, named, not left out, and
-// in no conflict that was rejected.
+// choose selects the approved items: those that are proposed, named, not left out, and in no rejected
+// conflict.
 func (a *Approval) choose() error {
 	if err := a.checkNames(); err != nil {
 		return err
@@ -273,7 +153,7 @@ func (a *Approval) choose() error {
 	return a.carryOutput()
 }
 
-// nothingLeft is the error of a statement that approves no item.
+// nothingLeft returns the error of a statement that approves no item.
 func (a *Approval) nothingLeft() error {
 	b := &a.preview.block
 	diverged := &DivergedError{}
@@ -291,8 +171,7 @@ func (a *Approval) nothingLeft() error {
 	return fmt.Errorf("%w: it leaves nothing to restore", ErrUnfit)
 }
 
-// carryOutput adds an item that stays as it is where only removals are approved, since a bundle
-// without an output is rejected by the law.
+// carryOutput adds an unchanged item if only removals are approved, because a bundle requires an output.
 func (a *Approval) carryOutput() error {
 	all := a.preview.decided.items
 	if slices.ContainsFunc(a.items, func(n int) bool { return !all[n-1].Removed }) {
@@ -313,7 +192,7 @@ func (a *Approval) carryOutput() error {
 	return fmt.Errorf("%w: it approves only removals, but a bundle needs at least one file: also approve a file that is restored or identical", ErrUnfit)
 }
 
-// leftOut says why a proposed item is not what the statement names.
+// leftOut reports whether a statement leaves out a proposed item, and returns the reason.
 func (a *Approval) leftOut(i *Item) (string, bool) {
 	s := a.statement
 	restricted := i.Scope == scope.RestrictedContext
@@ -384,7 +263,7 @@ func (a *Approval) complete() error {
 // is sealed as a derived bundle, and that is restored.
 func (a *Approval) Whole() bool { return len(a.items) == len(a.preview.decided.items) }
 
-// PreviewID is the identity of the preview that is approved.
+// PreviewID returns the identity of the approved preview.
 func (a *Approval) PreviewID() string { return a.preview.id }
 
 // Approved is a restore that the operator approved exactly as it was shown.
@@ -395,9 +274,8 @@ type Approved struct {
 	taken    atomic.Bool
 }
 
-// Accept binds the approval to the restore that carries it out: that of the
-// preview itself, or that of a derived candidate, which must consist of exactly
-// the approved items. The preview is used up from then on.
+// Accept binds the approval to the restore that carries it out: the restore of the preview itself, or of a
+// derived candidate, which must consist of exactly the approved items. The preview is then used up.
 func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) {
 	if err := a.covers(r); err != nil {
 		return nil, err
@@ -412,8 +290,8 @@ func (a *Approval) Accept(r *restore.Restore, ledger Ledger) (*Approved, error) 
 	return &Approved{restore: r, approval: a}, nil
 }
 
-// Overrule notes in the restore of a derived candidate what the operator has decided on files that
-// have diverged; that of the preview itself knows it.
+// Overrule records the operator's decisions on diverged files in the restore of a derived candidate. The
+// restore of the preview itself already has them.
 func (a *Approval) Overrule(r *restore.Restore) {
 	for _, n := range a.items {
 		if i := &a.preview.decided.items[n-1]; i.overruled != "" && !i.IsDiverged() {
@@ -422,8 +300,7 @@ func (a *Approval) Overrule(r *restore.Restore) {
 	}
 }
 
-// covers requires a restore to do what was approved, and nothing else, in the root that was
-// read.
+// covers requires a restore to do exactly what was approved, in the root that was examined.
 func (a *Approval) covers(r *restore.Restore) error {
 	looked, err := a.preview.restore.Root().Stat()
 	if err != nil {
@@ -452,16 +329,16 @@ func (a *Approval) covers(r *restore.Restore) error {
 	return nil
 }
 
-// Restore is what was approved; nil for the zero Approved.
+// Restore returns the approved restore; nil for the zero Approved.
 func (a *Approved) Restore() *restore.Restore { return a.restore }
 
-// Take says, once, that the approval may be carried out; never for the zero
+// Take reports, on its first call alone, that the approval may be carried out; never for the zero
 // Approved.
 func (a *Approved) Take() bool {
 	return a.restore != nil && a.taken.CompareAndSwap(false, true)
 }
 
-// PreviewID is the identity of the preview that was approved.
+// PreviewID returns the identity of the approved preview.
 func (a *Approved) PreviewID() string { return a.approval.preview.id }
 
 // Signed returns the runs of the candidate that was approved, in chain order.
@@ -474,8 +351,8 @@ func (a *Approved) Signed() []Signed {
 	return all
 }
 
-// BundleRoots are those of the candidate that was approved, and, where it was a part
-// of it, of what was derived; none twice.
+// BundleRoots returns the bundle roots of the approved candidate and, if only a part of it was approved,
+// of the derived bundles; none twice.
 func (a *Approved) BundleRoots() []string {
 	roots := a.approval.preview.BundleRoots()
 	for run := range a.restore.Plan().Runs() {
@@ -484,4 +361,8 @@ func (a *Approved) BundleRoots() []string {
 		}
 	}
 	return roots
+}
+
+func sameOutput(a, b Item) bool {
+	return a.Path == b.Path && a.SHA256 == b.SHA256 && a.Bytes == b.Bytes && a.Mode == b.Mode && a.Time == b.Time
 }

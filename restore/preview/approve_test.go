@@ -19,7 +19,7 @@ const exactly = "Approved: commit the restore preview exactly as proposed."
 // vague are statements that approve nothing; package statement has more of them.
 var vague = []string{"", "yes", "Looks good.", "Sure.", "Proceed with whatever makes sense.", "Approved.", exactly[:len(exactly)-1], exactly + " ", " " + exactly, exactly + exactly}
 
-// TestVagueStatements: what is vague does not use the preview up.
+// TestVagueStatements checks that a vague statement does not use up the preview.
 func TestVagueStatements(t *testing.T) {
 	s, ledger := newScene(t), state(t)
 	p := s.Preview()
@@ -80,7 +80,7 @@ type ledgerFunc func(id string) error
 
 func (f ledgerFunc) Use(id string) error { return f(id) }
 
-// TestApprovedByMany: of many at once exactly one wins.
+// TestApprovedByMany checks that of many concurrent approvals exactly one succeeds.
 func TestApprovedByMany(t *testing.T) {
 	s, ledger := newScene(t), state(t)
 	s.Origin.RestoreRoot = s.RestoreRoot
@@ -118,7 +118,7 @@ func TestApprovedByMany(t *testing.T) {
 	}
 }
 
-// TestStale: what is stale does not ask the ledger.
+// TestStale checks that a stale preview does not query the ledger.
 func TestStale(t *testing.T) {
 	s := newScene(t)
 	record := kept(t, s.Preview())
@@ -129,14 +129,14 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// TestSealed: only Approve makes an approval, and none of these values can be changed.
+// TestSealed checks that only Approve makes an approval, and that these values are immutable.
 func TestSealed(t *testing.T) {
 	for _, c := range []struct {
 		value   any
 		methods string
 	}{
 		{&preview.Preview{}, "Asked BundleRoots CheckRoot Chosen ClaimsAreUnusable CouldReplace Draft Findings Fits HeldBy ID JSON Keep Recommended Restore Shown Source"},
-		{&preview.Record{}, "Approve Asked Attempts Holds ID Origin Pending Recommended Signed Source"},
+		{&preview.Record{}, "Approve Asked Attempts Holds ID Origin Pending Recommended Remade Signed Source"},
 		{&preview.Approval{}, "Accept Overrule Parts PreviewID Whole"},
 		{&preview.Approved{}, "BundleRoots Claims Completed Outcome PreviewID Restore Signed Take Targets"},
 	} {
@@ -156,7 +156,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestZero: the zero values approve nothing.
+// TestZero checks that the zero values approve nothing.
 func TestZero(t *testing.T) {
 	a, err := approve(new(preview.Record), new(preview.Preview), exactly)
 	if err == nil || a != nil {

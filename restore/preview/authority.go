@@ -8,7 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// Why the operator's trust forbids a restore.
+// Reasons why the trust policy forbids a restore.
 var (
 	// ErrRevoked: a validator of the candidate is revoked.
 	ErrRevoked = errors.New("the validator is revoked")
@@ -16,8 +16,8 @@ var (
 	ErrQuarantined = errors.New("the candidate is quarantined: its validator is not pinned, and others are")
 )
 
-// An UntrustedError is a candidate of a validator that the operator does not trust:
-// [ErrRevoked] or [ErrQuarantined].
+// An UntrustedError reports a candidate of a validator that the operator does not trust: [ErrRevoked] or
+// [ErrQuarantined].
 type UntrustedError struct {
 	ValidatorID string
 	Reason      string // why the validator was revoked; "" where that is not known
@@ -35,13 +35,13 @@ func (e *UntrustedError) Unwrap() error { return e.err }
 // checkTrust requires every validator of a candidate to be pinned, if any is. A revoked one is
 // reported first, wherever it is in the chain.
 func checkTrust(p *restore.Plan, policy trust.Policy) error {
-	for _, refused := range []struct {
+	for _, barred := range []struct {
 		status trust.Status
 		err    error
 	}{{trust.Revoked, ErrRevoked}, {trust.Unpinned, ErrQuarantined}} {
 		for run := range p.Runs() {
-			if id := run.Bundle().ValidatorID(); policy.Of(id) == refused.status {
-				return &UntrustedError{id, policy.Reason(id), RunText(run.Bundle()), refused.err}
+			if id := run.Bundle().ValidatorID(); policy.Of(id) == barred.status {
+				return &UntrustedError{id, policy.Reason(id), RunText(run.Bundle()), barred.err}
 			}
 		}
 	}

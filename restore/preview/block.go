@@ -29,17 +29,17 @@ type Block struct {
 	Source    Source               `json:"source"`
 	Candidate Candidate            `json:"candidate"`
 	View      *View                `json:"view"`  // that was looked at, if there was one
-	Trust     string               `json:"trust"` // digest of who is pinned and who is revoked
+	Trust     string               `json:"trust"` // digest of the pinned and the revoked validators
 	Root      RootState            `json:"restore_root"`
 	Totals    Totals               `json:"totals"`
 	Findings  []quarantine.Finding `json:"findings"` // of the rules of quarantine
 	Checks    []Check              `json:"state_protection"`
-	// Replacement is what was asked for with Asked.Replace; null and missing without.
+	// Replacement is set if Asked.Replace was requested.
 	Replacement *Replacement `json:"replacement,omitzero"`
 }
 
-// Source is what the candidate says of itself (protocol section 8.1). What it
-// does not say is "unknown".
+// Source has the declarations of the candidate about itself (protocol section 8.1). A missing one is
+// "unknown".
 type Source struct {
 	Title    string `json:"title"`
 	Parent   string `json:"parent_savepoint_id"`
@@ -53,7 +53,7 @@ type Source struct {
 	Privacy  string `json:"privacy_level"`
 }
 
-// Candidate is what would be restored, and who vouches for it.
+// Candidate names the runs that would be restored, and their signers.
 type Candidate struct {
 	ChainRoot *string        `json:"chain_root"`
 	Runs      []CandidateRun `json:"runs"`
@@ -86,7 +86,7 @@ type Item struct {
 	Scope  scope.Scope `json:"scope"`
 	Label  Label       `json:"label"`
 	Class  Class       `json:"class"`
-	Reason string      `json:"reason"` // "" when the label says it all
+	Reason string      `json:"reason"` // "" if the label is enough
 	Runs   string      `json:"runs"`   // why it may run by itself, "" for no reason to think so
 	SHA256 string      `json:"sha256"`
 	Bytes  int64       `json:"bytes"`
@@ -105,7 +105,7 @@ type Item struct {
 	signedBits bool
 	signedMode bool   // it is of a run with a block table, which signs permission bits
 	diverged   string // what is there, in words, where it is not what a change set started from; "" where it is
-	overruled  Class  // of what has diverged: the class that it has if the operator says so
+	overruled  Class  // of a diverged item: its class if the operator overrules the conflict
 	run        int    // place of its run in the candidate
 	path       string // beneath the project root
 	perm       fs.FileMode
@@ -130,7 +130,7 @@ const (
 	OperatorRejected  Label = "operator_rejected"
 )
 
-// Class is how a target stands to the restore root, by content.
+// Class is the relation of an item to the existing target, by content.
 type Class string
 
 // The classes.
@@ -148,8 +148,9 @@ const (
 type Conflict struct {
 	ID         string       `json:"conflict_id"`
 	Type       ConflictType `json:"type"`
-	Path       string       `json:"item"`        // what it is about
-	Items      []string     `json:"restore_ids"` // none: it is about the whole candidate
+	Path       string       `json:"item"`            // the path, validator, scope or run of the conflict
+	Items      []string     `json:"restore_ids"`     // none: the conflict concerns the whole candidate
+	Places     []Place      `json:"places,omitzero"` // that another user controls, of an authority conflict
 	Current    string       `json:"current_state"`
 	Claim      string       `json:"savepoint_claim"`
 	Authority  string       `json:"authority_comparison"`
@@ -195,8 +196,8 @@ type PrivacyReview struct {
 
 // IdentityReview is the identity review (protocol section 8.7).
 type IdentityReview struct {
-	Same      *bool  `json:"same_agent_candidate"`   // nil: not both have said who they are
-	Known     bool   `json:"agents_known"`           // both have said who they are
+	Same      *bool  `json:"same_agent_candidate"`   // nil if the candidate or the operator has not named an agent
+	Known     bool   `json:"agents_known"`           // the candidate and the operator have both named an agent
 	Present   *bool  `json:"identity_layer_present"` // nil: none was found, and the signer has not declared scopes
 	Allowed   bool   `json:"identity_layer_restoration_allowed"`
 	Proposed  int    `json:"identity_items_proposed"`
@@ -207,7 +208,7 @@ type IdentityReview struct {
 	Operator  string `json:"operator_agent"`
 }
 
-// Wanted is what the operator is asked to approve (protocol section 8.9).
+// Wanted is the approval that the preview requests (protocol section 8.9).
 type Wanted struct {
 	Status    string   `json:"status"`         // "pending"
 	Required  []string `json:"required_items"` // ids to decide

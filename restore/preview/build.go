@@ -3,13 +3,13 @@ package preview
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// block is what was decided, as it is shown and approved.
+// block returns the decision block.
 func (d *deciding) block(root RootState) Block {
 	b := Block{
 		ArtifactType:    "restore_preview",
@@ -84,29 +84,12 @@ func candidateOf(p *restore.Plan, policy trust.Policy) Candidate {
 	return c
 }
 
-// Digits is a number with its digits in groups: "20,000".
-func Digits(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
-
-// Count is a number of things: "1 item", "2,000 items".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return Digits(int64(n)) + " " + noun + "s"
-}
-
-// areProposed is how many of some items are proposed.
+// areProposed returns the number of proposed items in words.
 func areProposed(n, all int, noun string) string {
-	return fmt.Sprintf("%s of %s %s proposed", Digits(int64(n)), Count(all, noun), isOrAre(n))
+	return fmt.Sprintf("%s of %s %s proposed", visible.Number(n), visible.Count(all, noun), isOrAre(n))
 }
 
-// isOrAre is the verb after so many of something.
+// isOrAre returns the verb for a number of things.
 func isOrAre(n int) string {
 	if n == 1 {
 		return "is"

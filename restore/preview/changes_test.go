@@ -27,7 +27,7 @@ func TestChangesShown(t *testing.T) {
 	}
 }
 
-// TestChangesVoid: a change at a removed path voids the approval, one elsewhere in the root does not.
+// TestChangesVoid checks that a change at a removed path voids the approval, and that one elsewhere does not.
 func TestChangesVoid(t *testing.T) {
 	s := restoretest.ChangeScene(t)
 	record := kept(t, s.Preview())
@@ -41,7 +41,7 @@ func TestChangesVoid(t *testing.T) {
 	}
 }
 
-// TestDivergedDecisions: what has diverged is never approved until it was decided with =replace.
+// TestDivergedDecisions checks that a diverged item is approved only after a decision with =replace.
 func TestDivergedDecisions(t *testing.T) {
 	s := restoretest.ChangeScene(t)
 	must(t, os.WriteFile(s.At("app"), []byte("mine\n"), 0o644))

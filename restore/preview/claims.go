@@ -15,15 +15,15 @@ import (
 // Unknown is the protocol's name for a missing declaration.
 const Unknown = "unknown"
 
-// claims is what the signed TASK_SPEC.json of a run says of it, in the members
-// of "constraints" that have a meaning here. Nothing in it is a command.
+// claims are the declarations in the signed TASK_SPEC.json of a run, from the members of "constraints" that
+// are read here. None of them is a command.
 type claims struct {
 	text   map[string]string // by name of the member
 	scopes scope.Map
-	faults []string // what is said so that it cannot be understood
-	unread bool     // that concerns scopes: what is protected is not known
-	// changes is why what is said of changes cannot be used, so that nothing may be restored; nil
-	// where it can.
+	faults []string // declarations that cannot be understood
+	unread bool     // one of the faults is in the scopes, so the protected items are unknown
+	// changes is the reason why the change set cannot be used, so that nothing may be restored; nil if it
+	// can be used.
 	changes error
 	// blocks is the same for the block table.
 	blocks error
@@ -42,7 +42,7 @@ func claimsOf(taskSpec canonjson.Object) claims {
 	c := claims{text: map[string]string{}}
 	value, said := taskSpec.Get("constraints")
 	constraints, isObject := value.Object()
-	if said && !isObject { // whatever is in it, such as that it is deprecated, cannot be read
+	if said && !isObject { // none of its members can be read
 		c.faults, c.unread = append(c.faults, "constraints is not an object"), true
 	}
 	for _, name := range textMembers {
@@ -67,7 +67,7 @@ func (c *claims) status() string {
 	}, c.text["artifact_status"])
 }
 
-// inheritable is what a run says in a member that goes on with its files.
+// inheritable returns the value of a member that a derived run inherits with the files.
 func (c *claims) inheritable(member string) string {
 	if status := c.status(); member == "artifact_status" && slices.Contains(badStatuses, status) {
 		return status
@@ -99,10 +99,10 @@ func claimsOfAll(p *restore.Plan) []claims {
 	return all
 }
 
-// maxClaims is how many different things a chain may say in one field.
+// maxClaims is the number of different values that a chain may declare in one field.
 const maxClaims = 4
 
-// claimed is what the runs say in one field: each thing once, in their order.
+// claimed returns the values that the runs declare in one field, each once, in the order of the runs.
 func claimed(all []claims, name string) string {
 	var texts []string
 	seen := map[string]bool{"": true}
@@ -121,8 +121,7 @@ func claimed(all []claims, name string) string {
 	return clipped(strings.Join(texts, ", "))
 }
 
-// maxClaimBytes bounds what a candidate says of itself in one field, and what is
-// claimed of it in one finding: names can be long.
+// maxClaimBytes is the maximum length of a declaration in one field, and of the detail of one finding.
 const maxClaimBytes = 1000
 
 func clipped(text string) string {
@@ -132,7 +131,7 @@ func clipped(text string) string {
 	return strings.ToValidUTF8(text[:maxClaimBytes], "") + " …"
 }
 
-// sourceOf fills in what the report says of the source.
+// sourceOf returns the source section of the report.
 func sourceOf(p *restore.Plan, all []claims) Source {
 	s := Source{
 		Title:    claimed(all, "title"),

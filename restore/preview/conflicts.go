@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
@@ -14,8 +14,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// conflictsOf finds the conflicts: first those of the whole candidate, then those
-// of items, in path order.
+// conflictsOf collects the conflicts: first those of the whole candidate, then those of items, in path
+// order.
 func (d *deciding) conflictsOf() {
 	d.conflicts = slices.Concat(
 		d.authority(),
@@ -24,6 +24,7 @@ func (d *deciding) conflictsOf() {
 		d.scopes(),
 		d.identity(),
 		d.staleness(),
+		d.places(),
 		d.targets(),
 		d.divergences(),
 		d.secrets(),
@@ -43,7 +44,7 @@ func (d *deciding) conflictsOf() {
 // ConflictID returns the ID of a conflict.
 func ConflictID(number int) string { return fmt.Sprintf("C-%03d", number) }
 
-// ThenTrust ends a resolution where the item is the validator. A summary has the whole command instead.
+// ThenTrust ends a resolution of a conflict about a validator. A summary has the whole command instead.
 const ThenTrust = ", then spectrum trust add it"
 
 // authority lists the validators without a decision: one conflict each, in the order of the
@@ -70,21 +71,24 @@ func (d *deciding) authority() []Conflict {
 	return conflicts
 }
 
-// foreign lists what other users can rename on the way to the restore root, the root
-// itself included, in the order in which the way passes them: one conflict for each user or
-// group, with all the names that he can rename. Path is the first of them.
+// foreign lists the names on the way to the restore root, and that of the root itself, that other users can
+// rename or replace: one conflict for each user or group, with all its names in the order of the way. Path
+// is the first of them.
 func (d *deciding) foreign() []Conflict {
 	var conflicts []Conflict
 	by := map[string]int{}
 	for _, l := range d.found.way.Loose {
+		place := Place{valid(l.Path), ParentPlace, l.By, l.Owner, modeText(l.Perm)}
 		if at, known := by[l.By]; known {
 			conflicts[at].Current += "; " + l.String()
+			conflicts[at].Places = append(conflicts[at].Places, place)
 			continue
 		}
 		by[l.By] = len(conflicts)
 		conflicts = append(conflicts, Conflict{
 			Type:       AuthorityConflict,
-			Path:       strings.ToValidUTF8(l.Path, "\uFFFD"), // Current has it in full
+			Path:       place.Path, // Current has it in full
+			Places:     []Place{place},
 			Current:    l.String(),
 			Claim:      fmt.Sprintf("the restore would go to %q, which belongs to user %d", d.found.way.Real, d.found.root.UID),
 			Authority:  "an approval is for one directory, and another user can replace that directory",
@@ -96,8 +100,7 @@ func (d *deciding) foreign() []Conflict {
 	return conflicts
 }
 
-// laws lists what SPECTRUM-02 and SPECTRUM-03 have against a candidate that
-// SPECTRUM-05 accepts.
+// laws lists the violations of SPECTRUM-02 and SPECTRUM-03 in a candidate that SPECTRUM-05 accepts.
 func (d *deciding) laws() []Conflict {
 	var bundles []*verify.Bundle
 	names := map[string]string{}
@@ -116,9 +119,9 @@ func (d *deciding) laws() []Conflict {
 			c.Current = "a chain's runs were completed one after the other"
 			c.Authority = "SPECTRUM-03 decides on order: " + string(found.Code)
 			c.Risk = "a later state may be replaced by an earlier one"
-			c.Resolution = "find out in which order the runs were made, and name them so"
+			c.Resolution = "find out the order in which the runs were made, and name them in that order"
 			if !dated[found.RunID] {
-				c.Current = "a run says when it was completed"
+				c.Current = "a run has a completion date"
 				c.Resolution = "have the run sealed again with a date that can be read, or acknowledge that its date is not known"
 			}
 		case verify.InvalidChainReference:
@@ -150,11 +153,11 @@ func (d *deciding) scopes() []Conflict {
 		conflicts = append(conflicts, Conflict{
 			Type:       ScopeConflict,
 			Path:       string(asked),
-			Current:    "the operator asks for this scope",
-			Claim:      "the candidate has nothing in it",
-			Authority:  "the operator decides what is wanted, the signer declares what is there",
+			Current:    "the operator requested this scope",
+			Claim:      "no output of the candidate is in this scope",
+			Authority:  "the operator requests scopes, and the signer declares them",
 			Risk:       "requested items are not restored",
-			Resolution: "look at constraints.restore_scopes in the candidate's TASK_SPEC.json, or do not ask for it",
+			Resolution: "check constraints.restore_scopes in the candidate's TASK_SPEC.json, or preview again without this scope",
 		})
 	}
 	return conflicts
@@ -204,7 +207,7 @@ func (d *deciding) staleness() []Conflict {
 			Current:    "that time is in the future",
 			Claim:      "this candidate was completed in the future, at " + timeText(completed),
 			Authority:  "the clock of this machine takes precedence over the signer's time",
-			Risk:       "its date does not say whether it is older than what is there",
+			Risk:       "the date does not show whether the candidate is older than the current state",
 			Resolution: "find out which clock is wrong; have the run sealed again, or acknowledge that its date is unknown",
 		})
 	}
@@ -233,8 +236,8 @@ func (d *deciding) staleness() []Conflict {
 	})
 }
 
-// completedOf is when the latest run of a candidate was completed, as it signed, and how
-// many of its runs have no date that can be read.
+// completedOf returns the signed completion time of the latest run of a candidate, and the number of runs
+// without a readable date.
 func completedOf(p *restore.Plan) (latest time.Time, undated int) {
 	for run := range p.Runs() {
 		t := run.Bundle().Completed()
@@ -248,13 +251,13 @@ func completedOf(p *restore.Plan) (latest time.Time, undated int) {
 	return latest, undated
 }
 
-// dateText is the date of a candidate for people.
+// dateText returns the date of a candidate in words.
 func dateText(p *restore.Plan) string {
 	latest, undated := completedOf(p)
 	if latest.IsZero() || undated == 0 {
 		return knownTime(latest)
 	}
-	return fmt.Sprintf("%s, and %s without a date", timeText(latest), Count(undated, "run"))
+	return fmt.Sprintf("%s, and %s without a date", timeText(latest), visible.Count(undated, "run"))
 }
 
 func knownTime(t time.Time) string {
@@ -285,7 +288,7 @@ func (d *deciding) targets() []Conflict {
 			Current:    found.State,
 			Claim:      "the restore would create this path",
 			Authority:  "current state outranks the restore candidate",
-			Risk:       "a restore never overwrites: the commit will be refused with " + string(found.Failure().Code),
+			Risk:       "a restore never overwrites: the commit will be rejected with " + string(found.Failure().Code),
 			Resolution: "move the existing entry away, then preview again",
 		}
 		if d.isReplaceable(found) {
@@ -295,15 +298,15 @@ func (d *deciding) targets() []Conflict {
 			}
 		}
 		if d.restore.Replaces() {
-			c.Risk = "it is not replaced: the commit will be refused with " + string(found.Failure().Code)
+			c.Risk = "it is not replaced: the commit will be rejected with " + string(found.Failure().Code)
 		}
 		if found.Failure().Code == restore.FinalizeFailed {
-			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be refused with " + string(restore.FinalizeFailed)
+			c.Risk = "a restore moves files into place, which works within one file system only: the commit will be rejected with " + string(restore.FinalizeFailed)
 			c.Resolution = "unmount it, or put a directory in the place of the subvolume, then preview again; or leave these items out, and restore them with a restore root that is in it"
 		}
 		if isItem && d.items[number-1].Removed {
 			c.Claim = "the change set removes this path"
-			c.Risk = "it is not removed: the commit will be refused with " + string(found.Failure().Code)
+			c.Risk = "it is not removed: the commit will be rejected with " + string(found.Failure().Code)
 		}
 		if isItem {
 			c.Numbers = []int{number}
@@ -345,7 +348,7 @@ func (d *deciding) secrets() []Conflict {
 			Type:       PrivacyConflict,
 			Path:       i.Path,
 			Numbers:    []int{i.Number},
-			Current:    "restricted context is not restored unless an operator asks for it",
+			Current:    "restricted context is restored only if the operator requests it",
 			Claim:      orElse(i.Reason, "the signer declares it restricted_context"),
 			Authority:  "the operator's approval is needed (protocol section 5)",
 			Risk:       "users who can read the restore root can read a secret",
@@ -367,8 +370,8 @@ func orElse(text, other string) string {
 	return text
 }
 
-// ofRun are the numbers of the items of one run that fit. The items of a run stand
-// together, in the order of the runs.
+// ofRun returns the numbers of the items of one run that fit. The items of a run are adjacent, in the order
+// of the runs.
 func (d *deciding) ofRun(run int, fits func(*Item) bool) []int {
 	from, _ := slices.BinarySearchFunc(d.items, run, func(i Item, run int) int { return i.run - run })
 	var numbers []int
@@ -380,7 +383,7 @@ func (d *deciding) ofRun(run int, fits func(*Item) bool) []int {
 	return numbers
 }
 
-// numbers are the numbers of the items that fit.
+// numbers returns the numbers of the items that fit.
 func (d *deciding) numbers(fits func(*Item) bool) []int {
 	var numbers []int
 	for n := range d.items {

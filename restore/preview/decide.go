@@ -12,8 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// deciding is a preview that is being made: what is known, and what follows from
-// it, step by step.
+// deciding is the state of making a preview: its input, and the results of each step.
 type deciding struct {
 	restore *restore.Restore
 	plan    *restore.Plan
@@ -25,15 +24,15 @@ type deciding struct {
 	claims     []claims // by run
 	stale      bool     // the active savepoint is of a later candidate
 	unsure     bool     // there is an active savepoint, and which of both is later is not known
-	future     bool     // the candidate says that it was completed after now
-	undeclared []string // paths of secrets that the signer has declared something else
+	future     bool     // the completion time of the candidate is after now
+	undeclared []string // paths of secrets that the signer has declared with another scope
 
 	items     []Item // all, in order of number
 	lists     []list // where each of them is
 	conflicts []Conflict
 }
 
-// ErrDecision says that what the operator has decided does not fit the preview.
+// ErrDecision reports that a decision of the operator does not fit the preview.
 var ErrDecision = errors.New("the decision does not fit the preview")
 
 // decide follows the order of protocol section 4.1: scope, classes, conflicts,
@@ -55,8 +54,8 @@ func decide(ctx context.Context, r *restore.Restore, q *Request, found observed)
 	return d, nil
 }
 
-// date holds the date of the candidate against that of the active savepoint. A date that is
-// unknown, unreadable or in the future says nothing.
+// date compares the date of the candidate with that of the active savepoint. A date that is unknown,
+// unreadable or in the future is ignored.
 func (d *deciding) date() {
 	completed, undated := completedOf(d.plan)
 	now, current := d.request.Now, d.request.Current
@@ -65,9 +64,9 @@ func (d *deciding) date() {
 	d.stale = !d.unsure && completed.Before(current.Completed)
 }
 
-// takeDecisions enters what the operator has decided on conflicts. A decision to replace or keep a
-// file that has diverged is also taken, and is recorded, by the ID of its item: the number of a
-// conflict is another file's once one more file has diverged.
+// takeDecisions records the operator's decisions on conflicts. A decision to replace or keep a diverged file
+// may name the item instead, and is recorded by the ID of the item, because the numbers of conflicts change
+// when another file diverges.
 func (d *deciding) takeDecisions() error {
 	numbers := make(map[string]int, len(d.conflicts))
 	for n := range d.conflicts {
@@ -111,8 +110,8 @@ func (d *deciding) takeDecisions() error {
 	return nil
 }
 
-// touches reports whether a conflict is about one of these items, which are sorted, or about
-// the whole candidate. A result artifact blocks every restore.
+// touches reports whether a conflict concerns one of these items, which are sorted, or the whole candidate.
+// A result artifact blocks every restore.
 func (c *Conflict) touches(items []int) bool {
 	if len(c.Numbers) == 0 {
 		return true

@@ -12,7 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Part is what is approved of one run, to be sealed as a derived bundle.
+// Part is the approved part of one run, to be sealed as a derived bundle.
 type Part struct {
 	RunID   string
 	Text    string // of the run, for people: see RunText
@@ -24,8 +24,7 @@ type Part struct {
 	Blocks      *blocktable.Table // of the outputs; nil where the run has none
 }
 
-// Parts is what is approved, run by run, in chain order. A run of which nothing
-// is approved has no part.
+// Parts returns the approved part of each run, in chain order. A run without an approved item has no part.
 func (a *Approval) Parts() ([]Part, error) {
 	var parts []Part
 	at := -1
@@ -54,7 +53,7 @@ func (a *Approval) Parts() ([]Part, error) {
 	return parts, nil
 }
 
-// addSigned adds what the change set and the block table of a run say of these items.
+// addSigned adds the entries of these items in the change set and the block table of a run.
 func (p *Part) addSigned(run *restore.Run, items []*Item) error {
 	named := map[string]bool{}
 	for _, i := range items {
@@ -89,12 +88,11 @@ func (a *Approval) derivedFrom(run *restore.Run) map[string]any {
 	}}
 }
 
-// inherit adds what the signer, and the review of names, have said of items: what
-// was protected stays so wherever it goes on from here. Scopes that are restored by
-// default are not worth their room.
+// inherit adds the scopes that the signer or the review of names has given to items, so that a protected item
+// stays protected in the derived run. Scopes that are restored by default are left out.
 func (a *Approval) inherit(constraints map[string]any, items []*Item, path func(*Item) string) {
 	scopes := map[string]string{}
-	said := map[string]map[string]bool{} // by member: what the items' runs say
+	said := map[string]map[string]bool{} // by member: the values of the items' runs
 	for _, i := range items {
 		if !slices.Contains(scope.Defaults(), i.Scope) {
 			scopes[path(i)] = string(i.Scope)
@@ -126,11 +124,11 @@ func (a *Approval) inherit(constraints map[string]any, items []*Item, path func(
 	}
 }
 
-// inherited are the members of constraints that go on with what was restored.
+// inherited are the members of constraints that a derived run takes over.
 var inherited = []string{"agent_id", "artifact_status", "privacy_level", "project", "title"}
 
-// Claims are the constraints of the savepoint of the approved restore that say what
-// its files are, by their paths beneath the restore root.
+// Claims returns the constraints of the savepoint of the approved restore that describe its files, by their
+// paths beneath the restore root.
 func (a *Approved) Claims() map[string]any {
 	constraints := map[string]any{}
 	var items []*Item
@@ -147,8 +145,8 @@ func known(path pathsafe.Path, o verify.Output) bundle.Known {
 	return bundle.Known{Path: path, Bytes: o.Size(), Digest: o.Digest()}
 }
 
-// Targets are the files that the approved restore puts in place, by their paths
-// beneath the restore root; what a savepoint is sealed over.
+// Targets returns the files that the approved restore puts in place, by their paths beneath the restore
+// root. A savepoint is sealed over them.
 func (a *Approved) Targets() ([]bundle.Known, error) {
 	var outputs []bundle.Known
 	for run := range a.restore.Plan().Runs() {

@@ -10,18 +10,18 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// The decisions on a conflict with a file that is not what a change set started from: the change
-// is restored all the same, or what is there stays.
+// The decisions on a file that is not the one that a change set started from: the change is restored
+// anyway, or the existing file stays.
 const (
 	Replace statement.Verdict = "replace"
 	Keep    statement.Verdict = "keep"
 )
 
-// IsDiverged reports whether something else is at the target of an item than the change set
-// started from, and the operator has not said that it is restored all the same.
+// IsDiverged reports whether the target of an item is not the one that the change set started from, and the
+// operator has not overruled that.
 func (i *Item) IsDiverged() bool { return i.Class == Diverged }
 
-// diverges takes an item, which is as it would be if the operator said so, off what is proposed.
+// diverges removes an item from the proposal, and keeps the class that it has if the operator overrules.
 func (i *Item) diverges(d restore.Divergence) {
 	i.overruled, i.diverged = i.Class, d.State
 	i.Class, i.free = Diverged, false
@@ -57,13 +57,13 @@ func (d *deciding) divergences() []Conflict {
 	return conflicts
 }
 
-// resolution says how a conflict with a file that has diverged is decided, in what a summary
-// shows of a row on 80 columns.
+// resolution returns the option that decides a conflict about a diverged file, short enough for one row of a
+// summary on 80 columns.
 func (c *Conflict) resolution() string {
 	return fmt.Sprintf("preview with --decide %s=replace or =keep", c.ID)
 }
 
-// decideDivergence enters what was decided on a file that has diverged.
+// decideDivergence records the decision on a diverged file.
 func (d *deciding) decideDivergence(c *Conflict, verdict statement.Verdict) {
 	c.Decision, c.Resolution = string(verdict), "decided: "+string(verdict)
 	if verdict == Replace {
@@ -76,7 +76,7 @@ func (d *deciding) decideDivergence(c *Conflict, verdict statement.Verdict) {
 	}
 }
 
-// overrule proposes the item of a conflict although it has diverged.
+// overrule proposes the diverged item of a conflict.
 func (d *deciding) overrule(c *Conflict) {
 	for _, number := range c.Numbers {
 		i := &d.items[number-1]
@@ -93,8 +93,8 @@ func (d *deciding) overrule(c *Conflict) {
 
 const overruledText = "overruled with --decide"
 
-// mayHoldSecret reports whether an item of restricted context is proposed, or would be if the
-// operator said so.
+// mayHoldSecret reports whether an item of restricted context is proposed, or would be if the operator
+// overruled its conflict.
 func (d *deciding) mayHoldSecret(i *Item) bool {
 	return i.Scope == scope.RestrictedContext && (d.proposes(i) || i.IsDiverged() && i.Label == InConflict)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// A Choice is what an operator has chosen so far of a preview.
+// A Choice is the selection of an operator so far.
 type Choice struct {
 	Items     []int                     // numbers of the items to restore
 	Decisions map[int]statement.Verdict // by number of the conflict
 }
 
-// A Draft is a statement that is being composed. It approves nothing: a person has to give it.
+// A Draft is a statement in preparation. It approves nothing until the operator submits it.
 type Draft struct {
 	// Statement approves the items of the choice that no rejected conflict is about, and nothing
 	// else; "" where there is none.
@@ -29,7 +29,7 @@ type Draft struct {
 	Why       error    // why the statement cannot be given yet; nil: it can
 }
 
-// Chosen are the items that a preview recommends, the choice that a reader begins with.
+// Chosen returns the items that a preview recommends, the initial choice.
 func (p *Preview) Chosen() []int {
 	if p.block.Approval.Statement == "" {
 		return nil
@@ -80,7 +80,7 @@ func (p *Preview) Draft(c Choice) Draft {
 	return draft
 }
 
-// selectionOf is what a choice comes to.
+// selectionOf returns the selection of a choice.
 func (p *Preview) selectionOf(c Choice) selection {
 	d := p.decided
 	var chosen selection
@@ -116,8 +116,8 @@ func (p *Preview) selectionOf(c Choice) selection {
 	return chosen
 }
 
-// carry adds to a plan that only removes an item that stays as it is, as an approval does: a bundle
-// needs an output.
+// carry adds an unchanged item to a plan of removals alone, as an approval does, because a bundle requires an
+// output.
 func (p *Preview) carry(chosen *selection) {
 	all := p.decided.items
 	if slices.ContainsFunc(chosen.restores, func(n int) bool { return !all[n-1].Removed }) {
@@ -133,8 +133,8 @@ func (p *Preview) carry(chosen *selection) {
 	}
 }
 
-// shortest is the statement for a plan that names its items, or, where that is long, its scopes;
-// "" for none.
+// shortest returns the statement for a plan that names its items or, if that is long, its scopes; "" for
+// none.
 func (p *Preview) shortest(chosen selection, c Choice) string {
 	d := p.decided
 	clauses := ""

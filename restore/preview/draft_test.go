@@ -107,7 +107,7 @@ func TestDraftBegins(t *testing.T) {
 	}
 }
 
-// TestDraftHeld: what is in quarantine has no statement.
+// TestDraftHeld checks that a candidate in quarantine has no statement.
 func TestDraftHeld(t *testing.T) {
 	s := newScene(t)
 	s.Claim(map[string]any{"artifact_status": "deprecated"})

@@ -21,13 +21,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// change is one thing that happens after a preview.
+// change is one change after a preview.
 type change struct {
 	name   string
 	change func(s *scene)
 }
 
-// changes are everything that a preview's identity binds, one thing each.
+// changes are changes of everything that a preview's identity binds, one thing each.
 var changes = []change{
 	{"task", func(s *scene) {
 		s.Runs[0].Edit(bundle.TaskSpec, func(f map[string]any) { f["task_id"] = "another" })
@@ -70,7 +70,7 @@ var changes = []change{
 	{"path of the root", func(s *scene) { s.Origin.RestoreRoot = s.RestoreRoot + "/" }},
 }
 
-// onTheWay changes what stands at a target, or on the way there, in the root of [newStanding].
+// onTheWay changes an entry at a target, or on the way there, in the root of [newStanding].
 var onTheWay = []change{
 	{"new file at a target", func(s *scene) { must(s.T, os.WriteFile(s.At("deep/er/new"), nil, 0o644)) }},
 	{"new directory at a target", func(s *scene) { must(s.T, os.Mkdir(s.At("deep/er/new"), 0o755)) }},
@@ -80,6 +80,7 @@ var onTheWay = []change{
 	{"set-id bit of a target", func(s *scene) { must(s.T, unix.Chmod(s.At("top"), 0o4644)) }},
 	{"chmod on the way", func(s *scene) { must(s.T, os.Chmod(s.At("deep"), 0o700)) }},
 	{"directory on the way renamed", func(s *scene) { must(s.T, os.Rename(s.At("deep/er"), s.At("deep/was"))) }},
+	{"owner of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), 12, 34)) }},
 	{"link on the way leads elsewhere", func(s *scene) {
 		must(s.T, os.Remove(s.At("link")))
 		must(s.T, os.Symlink("other/", s.At("link")))
@@ -91,7 +92,7 @@ var onTheWay = []change{
 	}},
 }
 
-// touches leave what a preview shows as it is, and void its approval on this machine.
+// touches do not change the content of a preview, and void its approval on this machine.
 var touches = []change{
 	{"content, time set back", func(s *scene) {
 		name := s.At("top")
@@ -117,7 +118,7 @@ var touches = []change{
 		must(s.T, os.Rename(s.At("other"), s.At("was")))
 		must(s.T, os.Mkdir(s.At("other"), 0o755))
 	}},
-	{"chown of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), 12, 34)) }},
+	{"group of a directory on the way", func(s *scene) { must(s.T, os.Lchown(s.At("deep/er"), -1, 34)) }},
 	{"a commit has begun", func(s *scene) { s.Begun++ }},
 }
 
@@ -203,7 +204,7 @@ func TestTouchedRootVoidsApproval(t *testing.T) {
 	}
 }
 
-// TestOtherNamesVoidNothing: what happens in the root at other names voids no approval.
+// TestOtherNamesVoidNothing checks that changes at other names of the root void no approval.
 func TestOtherNamesVoidNothing(t *testing.T) {
 	for _, c := range elsewhere {
 		t.Run(c.name, func(t *testing.T) {
@@ -248,7 +249,7 @@ func TestIdentityStays(t *testing.T) {
 	}
 }
 
-// TestPreviewWritesNothing: neither below the root, nor below the project.
+// TestPreviewWritesNothing checks that a preview writes neither beneath the root nor beneath the project.
 func TestPreviewWritesNothing(t *testing.T) {
 	s := newScene(t)
 	root, project := bundletest.Snapshot(t, s.RestoreRoot), bundletest.Snapshot(t, s.Root)
@@ -290,7 +291,7 @@ func canonical(t *testing.T, v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// TestCancelledPreview: an interrupted look is not a preview.
+// TestCancelledPreview checks that a cancelled call returns no preview.
 func TestCancelledPreview(t *testing.T) {
 	s := newScene(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -300,7 +301,7 @@ func TestCancelledPreview(t *testing.T) {
 	}
 }
 
-// TestClosedRoot: nor is what can no longer be looked at.
+// TestClosedRoot checks that there is no preview of a closed root.
 func TestClosedRoot(t *testing.T) {
 	s := newScene(t)
 	r := s.Restore()
@@ -338,7 +339,7 @@ func TestGoldenBlock(t *testing.T) {
 	restoretest.Golden(t, "block.json", strings.ReplaceAll(s.Anywhere(p, string(raw)), fields.Root.State, "STATE"), *update)
 }
 
-// TestWarnings: restore roots that are allowed with a warning, and those without one.
+// TestWarnings checks which restore roots have a warning.
 func TestWarnings(t *testing.T) {
 	for mode, want := range map[os.FileMode]string{
 		0o755: "", 0o700: "", 0o777 | os.ModeSticky: "", 0o775: "mode 0775", 0o757: "mode 0757", 0o777: "mode 0777",

@@ -40,7 +40,7 @@ func itemsIn(p *restore.Plan) []Item {
 	return items
 }
 
-// itemsOf gives every output its scope and its class.
+// itemsOf sets the scope and the class of every output.
 func (d *deciding) itemsOf(ctx context.Context) error {
 	d.items = itemsIn(d.plan)
 	for n := range d.items {
@@ -88,9 +88,8 @@ func (d *deciding) itemsOf(ctx context.Context) error {
 	})
 }
 
-// scopeOf is the scope of an output: what the signer has declared, else the
-// state of the project. A name that usually holds a secret is restricted
-// whatever is declared.
+// scopeOf returns the scope of an output: the declared one, or else the state of the project. A name that
+// usually holds a secret is restricted in any case.
 func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 	declared, ok := d.claims[run].scopes.Of(path)
 	found, secret := d.request.Privacy.Match(path)
@@ -106,13 +105,13 @@ func (d *deciding) scopeOf(run int, path string) (scope.Scope, string) {
 	return scope.ProjectState, ""
 }
 
-// Parts of why an item may run by itself, in [Item.Runs].
+// Parts of the reason why an item may run by itself, in [Item.Runs].
 const (
 	Executable  = "it is executable"
 	SetIDSource = "its source has the set-"
 )
 
-// runsOf is why an output may run by itself, or "": its name, or that it is executable. A
+// runsOf returns why an output may run by itself: its name, or that it is executable; "" if it may not. A
 // source with a set-id bit is meant to run with the rights of another user.
 func (d *deciding) runsOf(i *Item, taken bool) string {
 	why := ""
@@ -141,7 +140,7 @@ func (d *deciding) runsOf(i *Item, taken bool) string {
 	return why
 }
 
-// isPlain reports whether a regular file is there that is not executable.
+// isPlain reports whether the target is a regular file that is not executable.
 func isPlain(root *pathsafe.Dir, target string) bool {
 	path, err := pathsafe.Parse(target)
 	if err != nil {
@@ -151,7 +150,7 @@ func isPlain(root *pathsafe.Dir, target string) bool {
 	return err == nil && st.Mode.IsRegular() && st.Bits()&0o111 == 0
 }
 
-// classOf holds what stands at a target against the output, by content.
+// classOf compares the existing target with the output, by content.
 func classOf(ctx context.Context, root *pathsafe.Dir, found restore.Conflict, o verify.Output, h *blockhash.Hasher) (Class, error) {
 	path, err := pathsafe.Parse(found.Path)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// list says where a preview puts an item (protocol sections 8.3 to 8.5).
+// list is a section of the preview for items (protocol sections 8.3 to 8.5).
 type list int
 
 const (
@@ -17,19 +17,19 @@ const (
 	unwanted
 )
 
-// place gives an item its list, its label and the reason for both (protocol
-// sections 5 to 7). An existing target never takes an item off the proposal.
+// place returns the list and the label of an item, and the reason for both (protocol sections 5 to 7). An
+// existing target never removes an item from the proposal.
 func (d *deciding) place(i *Item) (list, Label, string) {
 	asked := slices.Contains(d.request.Asked.scopes(), i.Scope)
 	switch {
 	case d.claims[i.run].unread:
-		return unwanted, DoNotRestore, "the signer's scopes cannot be read, so it is unknown what is protected"
+		return unwanted, DoNotRestore, "the signer's scopes cannot be read, so the protected files are unknown"
 	case d.claims[i.run].changes != nil:
-		return unwanted, DoNotRestore, "the signer's change set cannot be used, so it is unknown what to replace or remove"
+		return unwanted, DoNotRestore, "the signer's change set cannot be used, so the files to replace or remove are unknown"
 	case d.claims[i.run].blocks != nil:
 		return unwanted, DoNotRestore, "the signer's block table is wrong"
 	case i.Scope == scope.RestrictedContext && !asked:
-		return unwanted, PrivacyRestricted, "the scope was not asked for"
+		return unwanted, PrivacyRestricted, "the scope was not requested"
 	case i.Scope == scope.RestrictedContext && !i.IsDiverged():
 		return proposed, PrivacyRestricted, ""
 	case i.Scope == scope.SameAgentIdentityLayer && !d.agentsKnown(i.run):
@@ -37,9 +37,9 @@ func (d *deciding) place(i *Item) (list, Label, string) {
 	case i.Scope == scope.SameAgentIdentityLayer && !d.sameAgent(i.run):
 		return unwanted, Nontransferable, "it is another agent's: use /absorb preview instead (protocol section 6)"
 	case i.Scope == scope.SameAgentIdentityLayer && !asked:
-		return unwanted, DoNotRestore, "the scope was not asked for"
+		return unwanted, DoNotRestore, "the scope was not requested"
 	case !asked:
-		return reference, RetainReference, fmt.Sprintf("scope %s was not asked for", i.Scope)
+		return reference, RetainReference, fmt.Sprintf("scope %s was not requested", i.Scope)
 	case d.unsure && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
 		return reference, HistoricalOnly, "it is unknown whether it is older than the active savepoint"
 	case d.stale && len(d.request.Asked.Scopes) == 0 && revives(i.Scope):
@@ -50,10 +50,10 @@ func (d *deciding) place(i *Item) (list, Label, string) {
 	return proposed, d.labelOf(i), ""
 }
 
-// revives reports whether old items of a scope would bring back what was settled since.
+// revives reports whether old items of a scope would reopen questions that were settled since.
 func revives(s scope.Scope) bool { return s == scope.OpenQuestions || s == scope.NextActions }
 
-// labelOf is the label of an item that is proposed.
+// labelOf returns the label of a proposed item.
 func (d *deciding) labelOf(i *Item) Label {
 	switch {
 	case (i.Class == Different || i.TakesAway()) && d.stale:
@@ -84,7 +84,7 @@ func (d *deciding) sameAgent(run int) bool {
 	return agent != "" && agent == d.request.Asked.Agent
 }
 
-// label puts every item where it belongs.
+// label sets the list and the label of every item.
 func (d *deciding) label() {
 	d.lists = make([]list, len(d.items))
 	for n := range d.items {
@@ -97,8 +97,7 @@ func (d *deciding) label() {
 	}
 }
 
-// reject takes the items of a conflict that the operator has rejected off the
-// proposal.
+// reject removes the items of a rejected conflict from the proposal.
 func (d *deciding) reject(c *Conflict) {
 	if c.Decision != string(statement.Rejected) {
 		return
@@ -123,7 +122,7 @@ func joined(first, second string) string {
 // proposes reports whether an item is proposed.
 func (d *deciding) proposes(i *Item) bool { return d.lists[i.Number-1] == proposed }
 
-// in are the items of one list, in order.
+// in returns the items of one list, in order.
 func (d *deciding) in(where list) []Item {
 	items := []Item{}
 	for n := range d.items {

@@ -37,7 +37,7 @@ func scoped(t testing.TB) *scene {
 	return s
 }
 
-// shownBlock is what a reader that is not ours finds in a decision block.
+// shownBlock is a decision block as another program reads it.
 type shownBlock struct {
 	Items      []shownItem `json:"proposed_restorations"`
 	Reference  []shownItem `json:"reference_only_items"`
@@ -99,7 +99,7 @@ func (b *shownBlock) types() (types []string) {
 	return types
 }
 
-// TestLabels: what becomes of an item of each scope (protocol sections 5 to 7).
+// TestLabels checks the list and the label of an item of each scope (protocol sections 5 to 7).
 func TestLabels(t *testing.T) {
 	defaults := map[string]string{
 		"plain": "restore_active", "project_state": "restore_active", "decisions": "restore_active", "open_questions": "restore_active", "next_actions": "restore_active",
@@ -144,7 +144,7 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestClasses: every way in which something can stand at a target.
+// TestClasses checks the class of every kind of existing target.
 func TestClasses(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"same": "x", "other": "x", "longer": "x", "dir": "x", "file/below": "x", "link": "x", "dangling": "x", "free": "x"})
@@ -199,7 +199,7 @@ func TestOlderCandidate(t *testing.T) {
 	}
 }
 
-// TestConflictTypes: each is caused by what the protocol says.
+// TestConflictTypes checks the causes of the conflict types of the protocol.
 func TestConflictTypes(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scene)
@@ -247,7 +247,7 @@ func set(field string, value any) func(map[string]any) {
 	return func(f map[string]any) { f[field] = value }
 }
 
-// TestRules: the rules of protocol section 12 that are computed.
+// TestRules checks the computed rules of protocol section 12.
 func TestRules(t *testing.T) {
 	scopes := func(pairs ...any) map[string]any {
 		m := map[string]any{}

@@ -9,9 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// LeftOut returns the scopes of the items, by their targets, that a preview of a plan proposes
-// only when those scopes are asked for. Secrets are the names that are restricted whatever a
-// signer declares.
+// LeftOut returns the scopes of the items, by their targets, that a preview of a plan proposes only if those
+// scopes are requested. Secrets are the names that are restricted in any case.
 func LeftOut(runs []Scoped, secrets privacy.Rules) map[string]scope.Scope {
 	d := &deciding{request: &Request{Privacy: secrets}}
 	left := map[string]scope.Scope{}
@@ -26,7 +25,7 @@ func LeftOut(runs []Scoped, secrets privacy.Rules) map[string]scope.Scope {
 	return left
 }
 
-// Scoped is a run with what decides the scopes of its outputs.
+// Scoped is a run with the declared scopes of its outputs.
 type Scoped struct {
 	TaskSpec canonjson.Object
 	Outputs  iter.Seq2[string, string] // their paths beneath the restore root, and beneath the project root

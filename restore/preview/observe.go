@@ -13,22 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// observed is what an approval binds of a restore root, condensed into two digests of 64 hex digits:
-// the root itself, what stands at the paths of the plan, and the directories that lead there.
-// Whatever else happens in the root does not matter.
+// observed is the part of a restore root that an approval binds, condensed into two digests of 64 hex
+// digits: the root itself, the entries at the paths of the plan, and the directories that lead there. Other
+// changes in the root are ignored.
 type observed struct {
-	// state is the same wherever the same stands: names, types, permission bits, and the sizes of
-	// files. It is part of a preview's identity.
+	// state covers names, types, permission bits, and the sizes of files. It is part of a preview's
+	// identity, and equal on all machines.
 	state string
-	// witness also has owners and inodes, and of files the times of modification and change, so
-	// that no change escapes it. It means something on this machine only.
+	// witness also covers owners and inodes, and the modification and change times of files, so that it
+	// detects every change. It has a meaning on this machine only.
 	witness string
 	root    pathsafe.Stat
-	way     pathsafe.Way // that the path of the root leads
+	way     pathsafe.Way     // that the path of the root leads
+	names   map[string]sight // what is at the paths of the plan
+	places  *placesOf        // beneath the root, of other users; nil if the root was not looked through
 }
 
-// observeRoot looks at the root itself, and requires that the path under which it was named
-// still leads there.
+// observeRoot examines the root itself, and requires that its path still leads there.
 func observeRoot(root *pathsafe.Dir, name string) (o observed, err error) {
 	if o.root, err = root.Stat(); err != nil {
 		return observed{}, err
@@ -42,15 +43,17 @@ func observeRoot(root *pathsafe.Dir, name string) (o observed, err error) {
 	return o, nil
 }
 
-// observe looks at the restore root of a plan and requires that the path under which it was named
-// still leads there. It looks only at the names that the plan is about. File contents are not read:
-// changing them changes the times.
+// observe examines the restore root of a plan, and requires that its path still leads there. It looks only
+// at the names that the plan uses. It reads no file contents, because a change of them changes the times.
 func observe(ctx context.Context, r *restore.Restore, name string) (observed, error) {
 	o, err := observeRoot(r.Root(), name)
 	if err != nil {
 		return observed{}, err
 	}
-	l := newLookup(r.Root())
+	if o.places, err = newPlaces(o.way.Real); err != nil {
+		return observed{}, err
+	}
+	l := newLookup(r.Root(), o.places)
 	defer l.leave()
 	l.note("", o.root, nil)
 	for path := range paths(r.Plan()) {
@@ -61,6 +64,7 @@ func observe(ctx context.Context, r *restore.Restore, name string) (observed, er
 			return observed{}, err
 		}
 	}
+	o.names = l.names
 	o.state, o.witness = hex.EncodeToString(l.state.Sum(nil)), hex.EncodeToString(l.witness.Sum(nil))
 	return o, nil
 }
@@ -88,13 +92,12 @@ func paths(plan *restore.Plan) iter.Seq[string] {
 	}
 }
 
-// equals reports whether nothing has changed in between, beneath the root or on the way to
-// it.
+// equals reports whether nothing changed between two observations, beneath the root or on the way to it.
 func (o *observed) equals(other *observed) bool {
 	return o.witness == other.witness && o.way.Real == other.way.Real && slices.Equal(o.way.Loose, other.way.Loose)
 }
 
-// rootState is what a preview shows of the root that was observed.
+// rootState returns the section of a preview about the observed root.
 func (o *observed) rootState(root *pathsafe.Dir, name string) (RootState, error) {
 	magic, err := root.FileSystem()
 	if err != nil {
@@ -106,8 +109,7 @@ func (o *observed) rootState(root *pathsafe.Dir, name string) (RootState, error)
 	}, nil
 }
 
-// unsafeAt warns of file systems on which all or nothing was not tried through
-// a power cut, or cannot be had.
+// unsafeAt warns of file systems on which all-or-nothing was not tested with power cuts, or is impossible.
 func unsafeAt(magic int64) []string {
 	names := map[int64]string{
 		unix.MSDOS_SUPER_MAGIC: "vfat", unix.EXFAT_SUPER_MAGIC: "exfat", unix.NFS_SUPER_MAGIC: "NFS",
@@ -120,8 +122,7 @@ func unsafeAt(magic int64) []string {
 	return []string{fmt.Sprintf("the restore root is on %s, where all-or-nothing after a power cut is not tested", name)}
 }
 
-// warnings says what an operator should know of a restore root that is allowed
-// all the same.
+// warnings returns the warnings about a restore root that is allowed.
 func warnings(real string, st pathsafe.Stat) []string {
 	const writers, sticky = 0o022, 0o1000
 	found := []string{}

@@ -4,20 +4,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Outcome is the Restore Commit Report (protocol section 11): what an approved
-// restore has done once it is complete. It is made before anything is written,
-// and counts from the moment at which the commit is complete.
+// Outcome is the Restore Commit Report (protocol section 11): the effects of an approved restore. It is made
+// before anything is written, and is true once the commit is complete.
 type Outcome struct {
 	ArtifactType    string          `json:"artifact_type"`
 	ProtocolVersion string          `json:"protocol_version"`
 	PreviewID       string          `json:"preview_id"`
 	SourceID        string          `json:"source_savepoint_id"`
-	RestoredID      string          `json:"restored_candidate_id"` // another one for a part of the source
+	RestoredID      string          `json:"restored_candidate_id"` // differs from the source if a part is restored
 	Statement       string          `json:"approval"`
 	RestoreRoot     string          `json:"restore_root"`
 	ParentID        string          `json:"parent_savepoint_id"`
@@ -27,7 +27,7 @@ type Outcome struct {
 	Resolved        []Settled       `json:"conflicts_resolved"`
 	Open            []Settled       `json:"conflicts_open"`
 	Context         workingContext  `json:"updated_working_context"`
-	Added           []string        `json:"result_artifacts"` // files that the law adds
+	Added           []string        `json:"result_artifacts"` // files that SPECTRUM-06 adds
 }
 
 type approvedScope struct {
@@ -44,7 +44,7 @@ type restoredItem struct {
 	Result string      `json:"result"`
 	SHA256 string      `json:"sha256"` // "" of what was removed
 	Bytes  int64       `json:"bytes"`
-	Before string      `json:"replaced_sha256,omitzero"` // of the file that was there, or was removed; a rollback brings it back
+	Before string      `json:"replaced_sha256,omitzero"` // of the replaced or removed file, which a rollback restores
 	Mode   string      `json:"replaced_mode,omitzero"`   // of that file
 }
 
@@ -55,7 +55,7 @@ type skippedItem struct {
 	Reason string `json:"reason"`
 }
 
-// Settled is a conflict, and what was decided on it.
+// Settled is a conflict with the decision on it.
 type Settled struct {
 	ID         string       `json:"conflict_id"`
 	Type       ConflictType `json:"type"`
@@ -68,13 +68,13 @@ type workingContext struct {
 	Bytes int64 `json:"bytes"`
 }
 
-// CandidateCompleted is the member of a savepoint's constraints that says when
-// the candidate was completed that it was made of; RFC 3339, or missing.
+// CandidateCompleted is the member of a savepoint's constraints with the completion time of its candidate;
+// RFC 3339, or missing.
 const CandidateCompleted = "candidate_completed_at"
 
-// Completed is when the candidate was completed that the operator looked at. For one whose
-// date is unknown or in the future it is what the active savepoint has, so that no such
-// candidate hides that a later one is stale; the zero time where nothing is known.
+// Completed returns the completion time of the previewed candidate. If that is unknown or in the future, it
+// returns the time of the active savepoint, so that such a candidate does not hide that a later one is stale;
+// the zero time if neither is known.
 func (a *Approved) Completed() time.Time {
 	d := a.approval.preview.decided
 	completed, undated := completedOf(d.plan)
@@ -84,7 +84,7 @@ func (a *Approved) Completed() time.Time {
 	return completed
 }
 
-// Outcome says what the approved restore does when all of it is in place.
+// Outcome returns the report of the approved restore.
 func (a *Approved) Outcome() *Outcome {
 	p := a.approval.preview
 	o := &Outcome{
@@ -146,7 +146,7 @@ func (a *Approval) fillScopes(o *Outcome) {
 		}
 		notes := ""
 		if len(all) > 0 {
-			notes = fmt.Sprintf("%s of %s", Digits(int64(in)), Count(len(all), "item"))
+			notes = fmt.Sprintf("%s of %s", visible.Number(in), visible.Count(len(all), "item"))
 		}
 		o.Scopes = append(o.Scopes, approvedScope{s, in > 0, notes})
 	}
@@ -164,5 +164,5 @@ func (a *Approval) fillConflicts(o *Outcome) {
 	}
 }
 
-// JSON is the report as canonical JSON.
+// JSON returns the report as canonical JSON.
 func (o *Outcome) JSON() ([]byte, error) { return canonjson.Marshal(o) }

@@ -67,7 +67,7 @@ func TestMembersOnPage(t *testing.T) {
 	}
 }
 
-// TestPatternsOnPage: docs/guide.md says right what fits.
+// TestPatternsOnPage checks the examples of patterns in docs/guide.md.
 func TestPatternsOnPage(t *testing.T) {
 	rows := rowsUnder(t, "guide.md", "pattern")
 	if len(rows) < 5 {
@@ -88,7 +88,7 @@ func TestPatternsOnPage(t *testing.T) {
 	}
 }
 
-// TestOrderOnPage: the patterns that docs/guide.md puts in order are in it.
+// TestOrderOnPage checks the order of patterns in docs/guide.md.
 func TestOrderOnPage(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
@@ -141,7 +141,7 @@ func TestWordsOnPages(t *testing.T) {
 	}
 }
 
-// TestStatementsOnPage: docs/guide.md says right what is understood.
+// TestStatementsOnPage checks the examples of statements in docs/guide.md.
 func TestStatementsOnPage(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/guide.md")
 	if err != nil {
@@ -156,11 +156,11 @@ func TestStatementsOnPage(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	refused := firstCodes(rowsUnder(t, "guide.md", "statement"))
-	if len(refused) < 8 {
-		t.Errorf("only %d statements that are refused", len(refused))
+	rejected := firstCodes(rowsUnder(t, "guide.md", "statement"))
+	if len(rejected) < 8 {
+		t.Errorf("only %d statements that are rejected", len(rejected))
 	}
-	for _, text := range refused {
+	for _, text := range rejected {
 		if _, err := statement.Parse(text); !errors.Is(err, statement.ErrVague) {
 			t.Errorf("%q: %v", text, err)
 		}

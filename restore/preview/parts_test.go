@@ -63,7 +63,7 @@ var approvals = []struct {
 	{"Approved: restore items R-002 to R-004 only. Do not restore decisions items. Acknowledge C-001.", nil, "b"},
 }
 
-// TestApprovals: what each statement approves, or why it does not.
+// TestApprovals checks the items that each statement approves, or its error.
 func TestApprovals(t *testing.T) {
 	s := partScene(t)
 	p := s.Preview()
@@ -141,7 +141,7 @@ func derive(s *scene, a *preview.Approval) *restore.Restore {
 	return restoretest.Plan(s.T, c, s.RestoreRoot)
 }
 
-// TestDerived: an approval of a part is bound to a restore of exactly that part.
+// TestDerived checks that an approval of a part is bound to a restore of exactly that part.
 func TestDerived(t *testing.T) {
 	s := partScene(t)
 	p := s.Preview()
@@ -180,7 +180,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// TestDerivedChain: a run of which nothing is approved is not part of it.
+// TestDerivedChain checks that a run without an approved item is not in the derived chain.
 func TestDerivedChain(t *testing.T) {
 	s := bareScene(t)
 	for _, id := range []string{"run-1", "run-2", "run-3"} {
@@ -214,7 +214,7 @@ func TestDerivedChain(t *testing.T) {
 	}
 }
 
-// TestNothingProposed: there is nothing to approve.
+// TestNothingProposed checks that an empty proposal cannot be approved.
 func TestNothingProposed(t *testing.T) {
 	s := partScene(t)
 	s.Asked.Scopes = []scope.Scope{scope.MachineReadableState}

@@ -9,8 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// selection is what a statement approves, as section 10 prints it (protocol section 8.10). The
-// recommended one is part of the decision block, so that an approval is of this very selection.
+// selection is the effect of a statement, as section 10 of the report prints it (protocol section 8.10). The
+// recommended one is part of the decision block, so an approval is of this very selection.
 type selection struct {
 	statement   string // that approves it; "" when nothing can be restored
 	restores    []int  // items
@@ -21,9 +21,9 @@ type selection struct {
 	dropped     []int  // items that the operator leaves out
 }
 
-// exactSelection is what "exactly as proposed" approves: all that is proposed but what may hold
-// secrets, which only a statement that names it restores. Targets that exist are not left
-// out: the commit is then rejected.
+// exactSelection returns the selection of "exactly as proposed": all proposed items except possible secrets,
+// which only a statement that names them restores. Items with blocked targets are included: the commit is
+// then rejected.
 func (d *deciding) exactSelection() selection {
 	p := selection{
 		statement: statement.Exactly,
@@ -41,8 +41,8 @@ func (d *deciding) exactSelection() selection {
 	return p
 }
 
-// recommendedSelection is the safest one: exactly what is proposed, or what of it nothing stands
-// in the way of.
+// recommendedSelection returns the safest selection: exactly what is proposed, or the items that are not
+// blocked.
 func (d *deciding) recommendedSelection() selection {
 	exact := d.exactSelection()
 	p := selection{secrets: exact.secrets}
@@ -64,31 +64,31 @@ func (d *deciding) recommendedSelection() selection {
 	return p
 }
 
-// lacksOutput reports whether items are removals alone, and no proposed item stays as it is, which a
-// bundle of them could carry: no statement approves them.
+// lacksOutput reports whether the items are removals alone, and no proposed item is identical, which their
+// bundle could include. No statement approves such items.
 func (d *deciding) lacksOutput(items []int) bool {
 	return !slices.ContainsFunc(items, func(n int) bool { return !d.items[n-1].Removed }) && !slices.ContainsFunc(d.in(proposed), canCarry)
 }
 
-// removesOnly reports whether what nothing hinders of the proposal are such removals.
+// removesOnly reports whether all items of the proposal that are not blocked are such removals.
 func (d *deciding) removesOnly() bool {
 	free := slices.DeleteFunc(d.exactSelection().restores, func(n int) bool { return !d.items[n-1].IsFree() })
 	return len(free) > 0 && d.lacksOutput(free)
 }
 
-// canCarry reports whether a bundle of removals can carry a proposed item.
+// canCarry reports whether a bundle of removals can include a proposed item.
 func canCarry(i Item) bool { return !i.Removed && i.Class == Identical }
 
-// onlyRemovals says why removals alone are not restored, and what helps.
+// onlyRemovals is the reason why removals alone are not restored, and the fix.
 const onlyRemovals = "a bundle needs at least one file beside its removals, and no proposed file of this candidate is already identical: " +
-	"decide the conflict of one with --decide, or preview with its scope asked for; or have the change set sealed again"
+	"decide the conflict of one with --decide, or preview again with its --scope; or have the change set sealed again"
 
-// readable is how many characters of a statement a person still reads: three lines of a
-// terminal. Up to that each item is named.
+// readable is the length of a statement that people still read: three lines of a terminal. A statement up
+// to that length names each item.
 const readable = 240
 
-// choosePart chooses the statement for a part of the proposal: the list of its items, or,
-// where that is long, the shortest that restores the same.
+// choosePart sets the statement for a part of the proposal: the list of its items or, if that is long, the
+// shortest one that restores the same.
 func (d *deciding) choosePart(p *selection) {
 	acknowledged := ""
 	if len(p.acknowledge) > 0 {
@@ -101,7 +101,7 @@ func (d *deciding) choosePart(p *selection) {
 	rejected := d.rejectable(p)
 	for _, of := range []struct {
 		all string
-		out []int // of that, what is left out
+		out []int // of those, the ones that are left out
 	}{
 		{statement.FormatItems(slices.Concat(p.restores, p.taken)), p.taken},
 		{statement.FormatScopes(d.scopesOf(p.restores)), d.inScopesOf(p.taken, p.restores)},
@@ -123,8 +123,8 @@ func (d *deciding) choosePart(p *selection) {
 	}
 }
 
-// rejectable are the conflicts whose rejection leaves out what a plan does not restore for
-// the sake of existing targets, and nothing else; none where they do not cover it.
+// rejectable returns the conflicts whose rejection leaves out exactly the items with existing targets; none
+// if conflicts do not cover all of these.
 func (d *deciding) rejectable(p *selection) []int {
 	var conflicts []int
 	covered := map[int]bool{}
@@ -154,7 +154,7 @@ func (d *deciding) scopesOf(items []int) []scope.Scope {
 	return scopes
 }
 
-// inScopesOf are the items that are in a scope of any of the others.
+// inScopesOf returns the items that are in a scope of any of the others.
 func (d *deciding) inScopesOf(items, others []int) []int {
 	scopes := d.scopesOf(others)
 	return slices.DeleteFunc(slices.Clone(items), func(n int) bool { return !slices.Contains(scopes, d.items[n-1].Scope) })
@@ -178,8 +178,7 @@ func (d *deciding) undecided(items []int) []int {
 	return open
 }
 
-// byName are the numbers of the conflicts that the statement has to name, whatever it
-// approves.
+// byName returns the numbers of the conflicts that every statement has to name.
 func (d *deciding) byName() []int {
 	var named []int
 	for n := range d.conflicts {
@@ -190,8 +189,8 @@ func (d *deciding) byName() []int {
 	return named
 }
 
-// planText is a plan in a sentence: what it restores, leaves out, replaces and removes, and
-// which conflicts it acknowledges.
+// planText returns a plan in a sentence: what it restores, leaves out, replaces and removes, and which
+// conflicts it acknowledges.
 func (d *deciding) planText(p selection) string {
 	var parts []string
 	add := func(what string, list, why string) {
@@ -226,8 +225,7 @@ func (d *deciding) planText(p selection) string {
 	return strings.Join(parts, "; ") + "."
 }
 
-// partText says what it means that a plan leaves something of the candidate out; "" for a
-// plan that does not.
+// partText returns the consequences of a plan that leaves out a part of the candidate; "" for other plans.
 func (d *deciding) partText(p selection) string {
 	if len(p.restores) == 0 || len(p.restores) == len(d.items) {
 		return ""

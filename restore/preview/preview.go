@@ -16,11 +16,10 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ErrUnsettled means that the restore root, or what leads to it, changed while it was looked
-// at.
+// ErrUnsettled reports that the restore root, or the way to it, changed while it was examined.
 var ErrUnsettled = machine.Disturbed("the restore root changes while it is examined")
 
-// Preview is a restore as it was shown. It does not change.
+// Preview is a restore as it is shown to the operator. It is immutable.
 type Preview struct {
 	restore   *restore.Restore
 	request   Request
@@ -29,7 +28,8 @@ type Preview struct {
 	canonical []byte
 	id        string
 	witness   witness
-	held      []quarantine.Finding // what holds the candidate in quarantine
+	names     map[string]sight     // what was at the paths of the plan
+	held      []quarantine.Finding // findings that hold the candidate in quarantine
 }
 
 // New makes the preview of a restore, unless the operator's trust forbids that:
@@ -62,7 +62,7 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Preview{restore: r, request: q, block: d.block(root), decided: d, witness: witness{after.witness, q.Attempts}}
+	p := &Preview{restore: r, request: q, block: d.block(root), decided: d, witness: witness{after.witness, q.Attempts}, names: after.names}
 	if p.canonical, err = canonjson.Marshal(p.block); err != nil {
 		return nil, err
 	}
@@ -71,9 +71,8 @@ func New(ctx context.Context, r *restore.Restore, q Request) (*Preview, error) {
 	return p, nil
 }
 
-// FindingsOf are what the rules of protocol section 12 have against the candidate
-// of a restore that [New] has rejected for want of trust, in their order, with the
-// reason of that refusal among them.
+// FindingsOf returns the findings of the rules of protocol section 12 about a candidate that [New] rejected
+// for lack of trust, in the order of the rules. The reason why New rejected it is the first.
 func FindingsOf(ctx context.Context, r *restore.Restore, q Request, why error) ([]quarantine.Finding, error) {
 	d, err := decide(ctx, r, &q, observed{})
 	if err != nil {
@@ -83,21 +82,20 @@ func FindingsOf(ctx context.Context, r *restore.Restore, q Request, why error) (
 	return append([]quarantine.Finding{trust}, d.quarantined()...), nil
 }
 
-// identity is the preview_id of a canonical decision block.
+// identity returns the preview_id of a canonical decision block.
 func identity(canonical []byte) string {
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:])
 }
 
-// ID is the preview's identity: 64 lower-case hex digits, the same wherever and
-// whenever the same candidate is compared with the same state with the same
-// questions.
+// ID returns the preview's identity, 64 lower-case hex digits. It is equal on every machine and at any time
+// for the same candidate, state and request.
 func (p *Preview) ID() string { return p.id }
 
-// Source names the candidate; see [SourceID].
+// Source returns the ID of the candidate; see [SourceID].
 func (p *Preview) Source() string { return p.block.SourceID }
 
-// BundleRoots are the roots of the candidate's bundles, in chain order.
+// BundleRoots returns the roots of the candidate's bundles, in chain order.
 func (p *Preview) BundleRoots() []string {
 	var roots []string
 	for _, run := range p.block.Candidate.Runs {
@@ -106,16 +104,14 @@ func (p *Preview) BundleRoots() []string {
 	return roots
 }
 
-// Findings are what the rules of protocol section 12 have against the candidate,
-// in their order.
+// Findings returns the findings of the rules of protocol section 12, in the order of the rules.
 func (p *Preview) Findings() []quarantine.Finding {
 	return slices.Clone(p.block.Findings)
 }
 
-// HeldBy returns the preview as it is shown while these marks of the quarantine store
-// hold its candidate: a release covers findings, and a vague approval is a mark that is
-// not a finding. A preview from [New] is shown as if its findings held it. The identity is
-// the same: what is approved does not depend on marks, and a commit looks at them anew.
+// HeldBy returns the preview with these marks of the quarantine store in place of its findings: a release
+// removes findings, and a vague approval adds a mark that is not a finding. The identity stays the same,
+// because an approval does not depend on marks; a commit reads them again.
 func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
 	shown := *p
 	shown.held = []quarantine.Finding{}
@@ -127,20 +123,20 @@ func (p *Preview) HeldBy(marks []quarantine.Mark) *Preview {
 	return &shown
 }
 
-// ClaimsAreUnusable reports whether the change set or the block table of a run cannot be used: then
-// nothing of that run is proposed.
+// ClaimsAreUnusable reports whether the change set or the block table of a run cannot be used. Then nothing
+// of that run is proposed.
 func (p *Preview) ClaimsAreUnusable() bool {
 	return slices.ContainsFunc(p.decided.claims, func(c claims) bool { return c.unusable() })
 }
 
-// Recommended is the statement that approves the safest part of the proposal, or
-// "" when there is no such part.
+// Recommended returns the statement that approves the safest part of the proposal; "" if there is no such
+// part.
 func (p *Preview) Recommended() string { return p.block.Approval.Statement }
 
-// JSON is the decision block as canonical JSON, with two members more, which the identity
-// does not bind: "preview_id", and "quarantine", what holds the candidate (see
-// [Preview.HeldBy]). Each is inserted where the order of names puts it. (No string in JSON
-// can hold the text before which it is inserted: its quotes would be escaped.)
+// JSON returns the decision block as canonical JSON, with two more members, which the identity does not bind:
+// "preview_id", and "quarantine" with the findings that hold the candidate (see [Preview.HeldBy]). Each is
+// inserted in the order of names. (The text before which it is inserted cannot be in a JSON string, where its
+// quotes would be escaped.)
 func (p *Preview) JSON() ([]byte, error) {
 	held, err := canonjson.Marshal(p.held)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // what a question of protocol section 14 asks about, so its "no" has to be made.
 
 // TestNoStops: an approval of a preview that answers one question with no is
-// refused, whichever it is.
+// rejected, whichever it is.
 func TestNoStops(t *testing.T) {
 	said, err := statement.Parse(Exactly)
 	if err != nil {

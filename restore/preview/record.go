@@ -10,35 +10,35 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// ErrForged says that a record is not the one that its identity was computed from.
+// ErrForged reports a record that does not fit its identity.
 var ErrForged = errors.New("the record does not fit its preview id")
 
-// witness is what tells that nothing has happened to a restore root since: it
-// means something on this machine only, so the identity does not bind it.
+// witness detects changes of a restore root after a preview. It has a meaning on this machine only, so the
+// identity does not bind it.
 type witness struct {
 	Root     string `json:"restore_root"` // see observe
 	Attempts int64  `json:"attempts"`
 }
 
-// kept is a preview as it is kept: its decision block, and how to make it again.
+// kept is the content of a record: the decision block, and the input for making the preview again.
 type kept struct {
 	Asked   Requested `json:"asked"`
 	Origin  Origin    `json:"origin"`
 	Block   string    `json:"preview"` // the decision block in canonical form
 	Witness witness   `json:"witness"`
+	// Names has the entries at the paths of the plan, to name the changed ones; the witness detects changes.
+	Names map[string]sight `json:"names"`
 }
 
-// Record is a preview that was kept. It says what was shown, and how to make
-// it again; it approves nothing.
+// Record is a kept preview: what was shown, and the input for making it again. It approves nothing.
 type Record struct {
 	id   string
 	kept kept
 }
 
-// Keep is the record of a preview for [ParseRecord]: a line of canonical JSON,
-// and the hash of that line.
+// Keep returns the record of a preview for [ParseRecord]: a line of canonical JSON, and the hash of that line.
 func (p *Preview) Keep() ([]byte, error) {
-	line, err := canonjson.Marshal(kept{p.request.Asked, p.request.Origin, string(p.canonical), p.witness})
+	line, err := canonjson.Marshal(kept{p.request.Asked, p.request.Origin, string(p.canonical), p.witness, p.names})
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +63,16 @@ func ParseRecord(raw []byte, id string) (*Record, error) {
 	return r, nil
 }
 
-// ID is the identity of the preview.
+// ID returns the identity of the preview.
 func (r *Record) ID() string { return r.id }
 
-// Origin says where the candidate is to be found again.
+// Origin returns the location of the candidate.
 func (r *Record) Origin() Origin { return r.kept.Origin }
 
 // Asked returns what the operator requested.
 func (r *Record) Asked() Requested { return r.kept.Asked }
 
-// Source names the candidate that was shown; see [SourceID].
+// Source returns the ID of the candidate; see [SourceID].
 func (r *Record) Source() string { return r.shown().Source }
 
 // A Signed is a run of a candidate, and the validator that signed it.
@@ -84,14 +84,14 @@ type Signed struct {
 // Signed returns the runs that were shown, in chain order.
 func (r *Record) Signed() []Signed { return r.shown().Candidate.Runs }
 
-// Attempts is how many commits had ever begun in the restore root when the preview was made: with
-// another one since, it counts no longer.
+// Attempts returns the number of commits that had begun in the restore root before the preview. Another
+// commit makes the preview stale.
 func (r *Record) Attempts() int64 { return r.kept.Witness.Attempts }
 
-// Recommended is the statement that the preview recommends, or "".
+// Recommended returns the statement that the preview recommends, or "".
 func (r *Record) Recommended() string { return r.shown().Approval.Statement }
 
-// recorded is what a record is asked for of its decision block.
+// recorded has the members of the decision block that a record returns.
 type recorded struct {
 	Source   string `json:"source_savepoint_id"`
 	Approval struct {
@@ -112,9 +112,9 @@ type recorded struct {
 	} `json:"do_not_restore_items"`
 }
 
-// Pending is a conflict that a preview has left to decide.
+// Pending is an undecided conflict of a preview.
 type Pending struct {
-	ID, Path string // Path is what it is about
+	ID, Path string // Path: see [Conflict]
 	Diverged string // ID of the item, if that has diverged; else ""
 }
 

@@ -21,8 +21,8 @@ func smallRecord(t *testing.T) (raw []byte, id string) {
 	return keepOf(t, p), p.ID()
 }
 
-// refused requires that a changed record is rejected.
-func refused(t *testing.T, raw []byte, id, how string) {
+// rejected requires that ParseRecord rejects a changed record.
+func rejected(t *testing.T, raw []byte, id, how string) {
 	t.Helper()
 	if r, err := preview.ParseRecord(raw, id); !errors.Is(err, preview.ErrForged) || r != nil {
 		t.Fatalf("%s: %v, %v\n%s", how, r, err, raw)
@@ -37,28 +37,28 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEveryBitOfARecord: every single bit of it counts.
+// TestEveryBitOfARecord checks that a change of any bit of a record is rejected.
 func TestEveryBitOfARecord(t *testing.T) {
 	raw, id := smallRecord(t)
 	for i := range raw {
 		for bit := range 8 {
 			changed := bytes.Clone(raw)
 			changed[i] ^= 1 << bit
-			refused(t, changed, id, "flipped")
+			rejected(t, changed, id, "flipped")
 		}
 	}
 	t.Logf("%d records", 8*len(raw))
 }
 
-// TestEveryLengthOfARecord: and every byte.
+// TestEveryLengthOfARecord checks that a record with a byte less or more is rejected.
 func TestEveryLengthOfARecord(t *testing.T) {
 	raw, id := smallRecord(t)
 	for n := range raw {
-		refused(t, raw[:n], id, "cut")
-		refused(t, slices.Insert(bytes.Clone(raw), n, ' '), id, "a space more")
+		rejected(t, raw[:n], id, "cut")
+		rejected(t, slices.Insert(bytes.Clone(raw), n, ' '), id, "a space more")
 	}
 	for _, more := range []string{" ", "\n", "\x00", "{}", "x"} {
-		refused(t, append(bytes.Clone(raw), more...), id, "longer")
+		rejected(t, append(bytes.Clone(raw), more...), id, "longer")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestEveryFieldOfARecord(t *testing.T) {
 	line, _, _ := bytes.Cut(raw, []byte("\n"))
 	var fields map[string]json.RawMessage
 	must(t, json.Unmarshal(line, &fields))
-	if len(fields) != 4 {
+	if len(fields) != 5 {
 		t.Errorf("%d fields", len(fields))
 	}
 	write := func() []byte { return summed(canonical(t, fields)) }
@@ -78,14 +78,14 @@ func TestEveryFieldOfARecord(t *testing.T) {
 	}
 	for name, value := range fields {
 		delete(fields, name)
-		refused(t, write(), id, name+" dropped")
+		rejected(t, write(), id, name+" dropped")
 		fields[name] = json.RawMessage("null")
-		refused(t, write(), id, name+" null")
+		rejected(t, write(), id, name+" null")
 		fields[name] = value
-		refused(t, summed(append([]byte(`{"`+name+`":`+string(value)+`,`), line[1:]...)), id, name+" doubled")
+		rejected(t, summed(append([]byte(`{"`+name+`":`+string(value)+`,`), line[1:]...)), id, name+" doubled")
 	}
 	fields["x"] = json.RawMessage("1")
-	refused(t, write(), id, "one more")
+	rejected(t, write(), id, "one more")
 }
 
 func summed(line []byte) []byte {
@@ -98,10 +98,10 @@ func summed(line []byte) []byte {
 func TestRecordOfAnotherShape(t *testing.T) {
 	for _, text := range []string{"", `{}`, `[]`, `null`, `""`, `{"preview":"{}"}`, `{"asked":1}`} {
 		for _, id := range []string{"", sumOf(text), sumOf("{}"), sumOf("")} {
-			refused(t, summed([]byte(text)), id, "plain")
+			rejected(t, summed([]byte(text)), id, "plain")
 		}
 	}
-	refused(t, nil, "", "nothing")
+	rejected(t, nil, "", "nothing")
 }
 
 func sumOf(text string) string {
@@ -109,11 +109,11 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TestRecordOfAnotherPreview: a record is that of one identity.
+// TestRecordOfAnotherPreview checks that a record is rejected with another identity.
 func TestRecordOfAnotherPreview(t *testing.T) {
 	raw, id := smallRecord(t)
 	_, other := smallRecord(t)
 	for _, id := range []string{other, "", id[:63], id + "0", "x" + id[1:]} {
-		refused(t, raw, id, "of "+id)
+		rejected(t, raw, id, "of "+id)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// Replacement is what a preview says of replacements beside its items.
+// Replacement is the section of a preview about replacements, beside its items.
 type Replacement struct {
 	// Artifacts are the result artifacts of the active savepoint's commit that are displaced.
 	Artifacts []DisplacedArtifact `json:"displaced_artifacts"`
@@ -35,11 +35,10 @@ type Before struct {
 	ModeOnly bool `json:"mode_only"`
 }
 
-// TakesAway reports whether an item displaces an existing file.
+// TakesAway reports whether an item replaces or removes an existing file.
 func (i *Item) TakesAway() bool { return i.Class == Replaces || i.Class == Removes }
 
-// IsFree reports whether nothing hinders an item: nothing is at its target, or what is there
-// stays, or is replaced.
+// IsFree reports whether nothing blocks an item: its target does not exist, or stays, or is replaced.
 func (i *Item) IsFree() bool { return i.Class == Create || i.free }
 
 // Differs reports whether a file with other content is at the target of an item.
@@ -47,7 +46,7 @@ func (i *Item) Differs() bool {
 	return i.Class == Different || i.Class == Removes || i.Class == Replaces && !i.Before.ModeOnly || i.IsDiverged() && i.Before != nil
 }
 
-// stands enters the file that stands at the target of an item.
+// stands records the existing file at the target of an item.
 func (i *Item) stands(t *restore.Target) {
 	i.Class, i.free = Identical, true
 	if t.Identical {
@@ -92,15 +91,15 @@ func (i *Item) linked(t *restore.Target) {
 	}
 }
 
-// CouldReplace reports whether an existing file at a proposed item may be replaced with
-// [Asked].Replace, which was not requested. Only a preview that requests it decides that.
+// CouldReplace reports whether a preview with [Requested].Replace, which this one does not have, might replace
+// an existing file.
 func (p *Preview) CouldReplace() bool {
 	return !p.restore.Replaces() && slices.ContainsFunc(p.block.Items, func(i Item) bool { return i.Class == Different || i.Class == Identical })
 }
 
 func hashText(digest [sha256.Size]byte) string { return "sha256:" + hex.EncodeToString(digest[:]) }
 
-// replacement is nil unless it was asked for.
+// replacement returns nil unless replacements are allowed.
 func (d *deciding) replacement() *Replacement {
 	if !d.restore.Replaces() {
 		return nil
@@ -114,7 +113,7 @@ func (d *deciding) replacement() *Replacement {
 	return r
 }
 
-// replacedText is the part of a plan that is about what exists.
+// replacedText returns the part of a plan about existing files.
 func (d *deciding) replacedText(p selection) []string {
 	of := func(c Class, isRemoval bool) string {
 		return statement.FormatItems(slices.DeleteFunc(slices.Clone(p.restores), func(n int) bool {
@@ -147,7 +146,7 @@ func (d *deciding) replacedText(p selection) []string {
 	return append(parts, "remove what is at the targets of "+removed+", which a rollback brings back")
 }
 
-// observedText says what was looked at.
+// observedText returns what was compared before and after the preview.
 func (d *deciding) observedText() string {
 	if d.restore.Replaces() {
 		return "the targets, and the directories that lead there, were compared before and after, and did not change"
@@ -155,7 +154,7 @@ func (d *deciding) observedText() string {
 	return "the restore root was compared before and after, and did not change"
 }
 
-// sameTarget reports whether a restore finds at a target what the preview has shown.
+// sameTarget reports whether a restore finds the same target that the preview has shown.
 func (p *Preview) sameTarget(r *restore.Restore, path string) bool {
 	was, is := p.restore.Target(path), r.Target(path)
 	before, wasDiverged := p.restore.Divergence(path)

@@ -9,9 +9,8 @@ import (
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// Origin says where the candidate was found, so that it can be found again. It
-// is not part of what is approved: the identity of a preview binds what the
-// candidate is, wherever it lies.
+// Origin is the location of the candidate, to open it again. The identity of a preview does not bind it, but
+// the content of the candidate.
 type Origin struct {
 	ProjectRoot string   `json:"project_root"` // absolute; "" for a run in a store
 	RunDirs     []string `json:"run_dirs"`     // absolute, in chain order; or the address of a run in a store
@@ -36,8 +35,8 @@ type View struct {
 	ID         string `json:"view_id"`
 }
 
-// Requested is what the operator asks of a preview. The zero Asked asks for the
-// default scopes and has decided nothing.
+// Requested has the options of the operator. The zero Requested requests the default scopes and decides no
+// conflict.
 type Requested struct {
 	Agent     string                       `json:"agent"`     // the agent that would continue; "" if not given
 	Scopes    []scope.Scope                `json:"scopes"`    // none: the default ones (protocol section 5)
@@ -46,7 +45,7 @@ type Requested struct {
 	Replace bool `json:"replace,omitzero"`
 }
 
-// Request is everything that a preview is made of beside the restore.
+// Request is the input of a preview beside the restore.
 type Request struct {
 	Origin  Origin
 	Asked   Requested
@@ -55,25 +54,24 @@ type Request struct {
 	// Automatic are names that run by themselves, Followed those that agents follow.
 	Automatic, Followed privacy.Rules
 	Current             Savepoint // the active one of the restore root
-	// Attempts counts the commits that ever began in the restore root: each
-	// makes all previews void that were made before it.
+	// Attempts counts the commits that ever began in the restore root: each makes all earlier previews
+	// stale.
 	Attempts int64
-	// Now is when the preview is made: a candidate that says it was completed later is
-	// flagged. The zero time flags none.
+	// Now is the present time: a candidate with a later completion time is flagged. The zero time flags
+	// none.
 	Now time.Time
-	// Warning is of the day, such as that a disk is full; "" for none. The report and the page
-	// have it, and not the decision block: the same question on the same state keeps its
-	// identity.
+	// Warning is a temporary warning, such as that a disk is full; "" for none. The report and the page
+	// show it, but the identity does not bind it.
 	Warning string
 }
 
-// Savepoint is what a preview has to know of one. The zero Savepoint is none.
+// Savepoint is the active savepoint of a restore root. The zero Savepoint is none.
 type Savepoint struct {
 	ID        string
-	Completed time.Time // of the candidate that it was made of; the zero time where that is not known
+	Completed time.Time // completion time of its candidate; the zero time if unknown
 }
 
-// scopes are the scopes that are asked for.
+// scopes returns the requested scopes.
 func (a *Requested) scopes() []scope.Scope {
 	if len(a.Scopes) == 0 {
 		return scope.Defaults()

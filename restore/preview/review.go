@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// identityReview is protocol section 6 in numbers.
+// identityReview returns the identity review of protocol section 6.
 func (d *deciding) identityReview() IdentityReview {
 	v := IdentityReview{Operator: d.request.Asked.Agent, Candidate: claimed(d.claims, "agent_id")}
 	same := len(d.runs) > 0
@@ -32,8 +33,8 @@ func (d *deciding) identityReview() IdentityReview {
 	return v
 }
 
-// present reports whether there are items of a kind. That there are none is known only where
-// every signer has declared scopes: nil is not known.
+// present reports whether there are items of a kind; nil if that is unknown. That there are none is known
+// only if every signer has declared scopes.
 func (d *deciding) present(items int) *bool {
 	found := items > 0
 	if !found && slices.ContainsFunc(d.claims, func(c claims) bool { return !c.scopes.Declared() }) {
@@ -56,7 +57,7 @@ func (d *deciding) privacyReview() PrivacyReview {
 	return v
 }
 
-// AnswerIfKnown is an answer where the law allows "unknown".
+// AnswerIfKnown returns an answer, or "unknown" for nil.
 func AnswerIfKnown(known *bool) string {
 	if known == nil {
 		return Unknown
@@ -71,7 +72,7 @@ const (
 	afterCommit = "after the commit"
 )
 
-// Answer is the answer of a check.
+// Answer returns the answer of a check.
 func Answer(good bool) string {
 	if good {
 		return Yes
@@ -99,9 +100,9 @@ func (d *deciding) checks(b *Block) []Check {
 		{"Did I avoid restoring unapproved items?", Answer(len(b.Items)+len(b.ReferenceOnly)+len(b.DoNotRestore) == len(d.items)), "nothing is written without an approval; " + areProposed(len(b.Items), len(d.items), "item")},
 		{"Did I avoid treating historical status as current status?", Answer(len(revived) == 0), d.stalenessText()},
 		{"Were stale items labeled?", Answer(unlabeled == 0), d.staleText(unlabeled)},
-		{"Did I flag all known conflicts?", Answer(unflagged == 0), fmt.Sprintf("the register has %s; targets in the way without one: %d", Count(len(d.conflicts), "conflict"), unflagged)},
-		{"Did I exclude or approve restricted context?", Answer(len(restricted) == 0), fmt.Sprintf("%s, %s of them unasked", areProposed(b.Privacy.Proposed, b.Privacy.Items, "restricted item"), Digits(int64(len(restricted))))},
-		{"Did I avoid cross-agent identity restoration?", Answer(len(foreign) == 0), Count(len(foreign), "identity item") + " of another agent " + isOrAre(len(foreign)) + " proposed"},
+		{"Did I flag all known conflicts?", Answer(unflagged == 0), fmt.Sprintf("the register has %s; existing targets without a conflict: %d", visible.Count(len(d.conflicts), "conflict"), unflagged)},
+		{"Did I exclude or approve restricted context?", Answer(len(restricted) == 0), fmt.Sprintf("%s, %s of them not requested", areProposed(b.Privacy.Proposed, b.Privacy.Items, "restricted item"), visible.Number(len(restricted)))},
+		{"Did I avoid cross-agent identity restoration?", Answer(len(foreign) == 0), visible.Count(len(foreign), "identity item") + " of another agent " + isOrAre(len(foreign)) + " proposed"},
 		{"Did I restore identity-layer items only for same-agent savepoints and only with approval?", Answer(len(identity)+len(foreign) == 0), areProposed(b.Identity.Proposed, b.Identity.Items, "identity item")},
 		{"Did I generate a new savepoint after commit?", afterCommit, "it is prepared before anything is written, and published when all is in place"},
 	}
@@ -116,8 +117,7 @@ func (d *deciding) proposedUnasked(s scope.Scope) []int {
 	return d.numbers(func(i *Item) bool { return d.proposes(i) && i.Scope == s })
 }
 
-// unflagged counts the proposed items that something stands in the way of and
-// that no conflict is about.
+// unflagged counts the proposed items that are blocked and have no conflict.
 func (d *deciding) unflagged() int {
 	flagged := map[int]bool{}
 	for _, c := range d.conflicts {
@@ -150,7 +150,7 @@ func (d *deciding) stalenessText() string {
 	return "the candidate is not older than that of the active savepoint"
 }
 
-// approvalOf lists what is to be decided.
+// approvalOf lists the required decisions.
 func (d *deciding) approvalOf() Wanted {
 	p := d.recommendedSelection()
 	a := Wanted{Status: Undecided, Required: []string{}, Statement: p.statement, Plan: d.planText(p)}
@@ -167,8 +167,8 @@ func (d *deciding) approvalOf() Wanted {
 	return a
 }
 
-// IsWhole reports whether all that is proposed is what is recommended.
+// IsWhole reports whether the recommended statement approves the whole proposal.
 func (a *Wanted) IsWhole() bool { return strings.HasPrefix(a.Statement, Exactly) }
 
-// Exactly is the statement that approves all that a preview proposes.
+// Exactly is the statement that approves the whole proposal.
 const Exactly = statement.Exactly

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/trust"
@@ -26,11 +27,10 @@ func (d *deciding) quarantined() []quarantine.Finding {
 	return found
 }
 
-// highImpact are the scopes that decide what later work follows.
+// highImpact are the scopes that later work follows.
 var highImpact = []scope.Scope{scope.SameAgentIdentityLayer, scope.OperatorContext, scope.SourceOfTruthHierarchy, scope.Constraints}
 
-// unknownSource: the validator is not pinned, and the candidate would change what later work
-// follows.
+// unknownSource finds runs of validators that are not pinned with items in scopes that later work follows.
 func (d *deciding) unknownSource() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, id := range d.validators() {
@@ -50,7 +50,7 @@ func decides(n int) string {
 	return fmt.Sprintf("%d items decide", n)
 }
 
-// foreignIdentity: another agent's identity layer is asked for.
+// foreignIdentity finds identity layers of other agents, if that scope is requested.
 func (d *deciding) foreignIdentity() []quarantine.Finding {
 	if !slices.Contains(d.request.Asked.scopes(), scope.SameAgentIdentityLayer) {
 		return nil
@@ -60,23 +60,22 @@ func (d *deciding) foreignIdentity() []quarantine.Finding {
 		items := d.ofRun(n, func(i *Item) bool { return i.Scope == scope.SameAgentIdentityLayer })
 		if d.agentsKnown(n) && !d.sameAgent(n) && len(items) > 0 {
 			found = append(found, one(quarantine.CrossAgentIdentity, "%s is of agent %q and holds an identity layer of %s; the operator's agent is %q",
-				d.runTexts[n], d.claims[n].text["agent_id"], Count(len(items), "item"), d.request.Asked.Agent))
+				d.runTexts[n], d.claims[n].text["agent_id"], visible.Count(len(items), "item"), d.request.Asked.Agent))
 		}
 	}
 	return few(found)
 }
 
-// undeclaredSecrets: the signer declares a name that usually holds a secret as something else,
-// so its purpose is undeclared.
+// undeclaredSecrets finds names that usually hold secrets and that the signer declares with another scope.
 func (d *deciding) undeclaredSecrets() []quarantine.Finding {
 	if len(d.undeclared) == 0 {
 		return nil
 	}
-	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets have another declared scope; the first is %q", Count(len(d.undeclared), "name"), d.undeclared[0])}
+	return []quarantine.Finding{one(quarantine.RestrictedWithoutNeed, "%s that usually hold secrets have another declared scope; the first is %q", visible.Count(len(d.undeclared), "name"), d.undeclared[0])}
 }
 
-// contradictions: what TASK_SPEC.json, CHANGES or BLOCKS says for machines cannot be understood, or
-// is about nothing.
+// contradictions finds declarations in TASK_SPEC.json, CHANGES or BLOCKS that cannot be understood, or that
+// match no output.
 func (d *deciding) contradictions() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
@@ -104,7 +103,7 @@ func (d *deciding) pathsOf(run int) []string {
 	return paths
 }
 
-// badStatus: the candidate says of itself that it should not be used.
+// badStatus finds runs that declare that they should not be used.
 func (d *deciding) badStatus() []quarantine.Finding {
 	var found []quarantine.Finding
 	for n, c := range d.claims {
@@ -115,11 +114,10 @@ func (d *deciding) badStatus() []quarantine.Finding {
 	return few(found)
 }
 
-// badStatuses are the artifact_status of what should not be used.
+// badStatuses are the values of artifact_status of candidates that should not be used.
 var badStatuses = []string{"deprecated", "quarantined", "rejected"}
 
-// openAuthority: several validators have signed sources of truth, and the operator
-// has not said whom he believes.
+// openAuthority finds several validators that have signed sources of truth and are not pinned.
 func (d *deciding) openAuthority() []quarantine.Finding {
 	validators := d.validators()
 	first := ""
@@ -151,12 +149,12 @@ func one(rule quarantine.Rule, format string, args ...any) quarantine.Finding {
 // maxFindings bounds the findings of one rule.
 const maxFindings = 20
 
-// few are the first findings of a rule, and how many more there are: a release
-// covers what was shown, and that there is more.
+// few returns the first findings of a rule, and one that counts the others: a release covers what was shown,
+// and the count.
 func few(found []quarantine.Finding) []quarantine.Finding {
 	if len(found) <= maxFindings {
 		return found
 	}
-	more := one(found[0].Rule, "this rule has %s", Count(len(found)-maxFindings, "more finding"))
+	more := one(found[0].Rule, "this rule has %s", visible.Count(len(found)-maxFindings, "more finding"))
 	return append(found[:maxFindings], more)
 }

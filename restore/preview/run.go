@@ -15,8 +15,8 @@ type Named interface {
 	TaskID() string // signed
 }
 
-// RunText returns what a person reads of a verified run: its name, which is that of a
-// directory and not signed, and the signed task_id where that is another.
+// RunText returns a verified run in words: the name of its directory, which is not signed, and the signed
+// task_id if that differs.
 func RunText(b Named) string {
 	if !IsRenamed(b) {
 		return fmt.Sprintf("run %q", b.RunID())
@@ -35,8 +35,8 @@ type Tabled interface {
 	Blocks() (*blocktable.Table, error)
 }
 
-// Unsigned returns which artifacts of some bundles no signature covers: PROOF.json, unless each has a
-// block table that can be used. Its digest is signed with that of PROOF.json, which was compared.
+// Unsigned returns the artifacts of some bundles that no signature covers: PROOF.json, unless each bundle has
+// a usable block table. A block table is signed with the digest of PROOF.json, which was compared.
 func Unsigned[B Tabled](bundles iter.Seq[B]) []string {
 	for b := range bundles {
 		if table, err := b.Blocks(); table == nil || err != nil {
@@ -46,10 +46,10 @@ func Unsigned[B Tabled](bundles iter.Seq[B]) []string {
 	return []string{}
 }
 
-// maxTaskID is how many bytes of a task_id are shown; the JSON has all.
+// maxTaskID is the number of bytes of a task_id that are shown; the JSON has all.
 const maxTaskID = 200
 
-// Beginning returns as much of a task_id as is shown.
+// Beginning returns the part of a task_id that is shown.
 func Beginning(s string) string {
 	if len(s) <= maxTaskID {
 		return s

@@ -11,31 +11,30 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// Shown is what a preview shows, as a copy: whatever is done to it, the preview stays as it is.
-// No function of this package takes one.
+// Shown is a copy of the content of a preview. Changes of it do not affect the preview.
 type Shown struct {
 	ID    string
 	Block Block
-	Held  []quarantine.Finding // what holds the candidate in quarantine; see [Preview.HeldBy]
+	Held  []quarantine.Finding // findings that hold the candidate in quarantine; see [Preview.HeldBy]
 
 	ProjectRoot string    // as the operator named it
-	Warning     string    // of the day; see [Request]
+	Warning     string    // see [Request]
 	Completed   time.Time // of the latest run; the zero time where no run has a date
 
-	DefaultScopes bool // the operator asks for no scopes
+	DefaultScopes bool // the operator requested no scopes
 	Replaces      bool // existing files are replaced
 	Removes       bool // the candidate is a change set that removes files
-	IsBlocked     bool // a conflict ends a commit of all that is proposed
-	CouldClear    bool // a preview with [Asked].Replace may find fewer such conflicts
-	ResultExists  bool // something is at the name of a result artifact
-	RemovesOnly   bool // what nothing hinders are removals alone, which no bundle can be made of
+	IsBlocked     bool // a conflict blocks a commit of the whole proposal
+	CouldClear    bool // a preview with [Requested].Replace may find fewer such conflicts
+	ResultExists  bool // an entry exists at the name of a result artifact
+	RemovesOnly   bool // only removals are not blocked, and a bundle requires an output
 
 	Exact        string // what "exactly as proposed" approves, in a sentence
-	Part         string // what it means that the recommended plan is a part; "" where it is not
+	Part         string // the consequences of a recommended plan that is a part; "" if it is whole
 	Acknowledged int    // conflicts that the recommended statement acknowledges
 }
 
-// Shown returns what the preview shows.
+// Shown returns the content of the preview.
 func (p *Preview) Shown() Shown {
 	d := p.decided
 	recommended := d.recommendedSelection()
@@ -80,6 +79,7 @@ func (b *Block) clone() Block {
 	c.Conflicts = slices.Clone(b.Conflicts)
 	for n := range c.Conflicts {
 		c.Conflicts[n].Items, c.Conflicts[n].Numbers = slices.Clone(b.Conflicts[n].Items), slices.Clone(b.Conflicts[n].Numbers)
+		c.Conflicts[n].Places = slices.Clone(b.Conflicts[n].Places)
 	}
 	c.Privacy.Present = cloneOf(b.Privacy.Present)
 	c.Identity.Same, c.Identity.Present = cloneOf(b.Identity.Same), cloneOf(b.Identity.Present)

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 )
 
-// TestShownIsACopy: whatever is written to what a preview shows, the preview stays as it is.
+// TestShownIsACopy checks that changes of a Shown do not affect the preview.
 func TestShownIsACopy(t *testing.T) {
 	for name, p := range map[string]*preview.Preview{"mixed": restoretest.Mixed(t), "changes": restoretest.ChangeScene(t).Preview()} {
 		before, shown := jsonOf(t, p), p.Shown()

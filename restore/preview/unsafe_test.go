@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUnsafeFileSystems: where a power cut was not tried the preview says so.
+// TestUnsafeFileSystems checks the warning about file systems that were not tested with power cuts.
 func TestUnsafeFileSystems(t *testing.T) {
 	for magic, want := range map[int64]string{
 		unix.MSDOS_SUPER_MAGIC: "vfat", unix.NFS_SUPER_MAGIC: "NFS", unix.FUSE_SUPER_MAGIC: "FUSE", unix.CIFS_SUPER_MAGIC: "SMB",

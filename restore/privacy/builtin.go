@@ -4,10 +4,10 @@ package privacy
 type name struct {
 	pattern string
 	why     string
-	except  []string // what the pattern matches and the row does not
+	except  []string // matches of the pattern that are not restricted
 }
 
-// Reasons that stand in several rows.
+// Reasons of several rows.
 const (
 	sshKey   = "SSH private key"
 	keyFile  = "private key"
@@ -19,8 +19,7 @@ const (
 	secrets  = "secrets of an application"
 )
 
-// builtin is the table. A row must name what holds a secret nearly whenever it
-// occurs; docs/restricted-names.md shows the table.
+// builtin is the table. A name in it nearly always holds a secret; docs/restricted-names.md shows the table.
 var builtin = [...]name{
 	{".env", "secrets in environment variables", nil},
 	{".env.*", "secrets in environment variables", []string{".env.example", ".env.sample", ".env.template"}},

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Kind is what the names of a table have in common.
+// Kind is the kind of names of a table.
 type Kind int
 
 // The kinds. Each has a table, and a directory of a place in which the operator adds to it.
 const (
 	Secret    Kind = iota // holds secrets: restricted.d
-	Automatic             // runs by itself, or has something else run it: automatic.d
+	Automatic             // runs by itself, or another program runs it: automatic.d
 	Identity              // is read by agents as instructions: identity.d
 )
 
@@ -26,10 +26,10 @@ var kinds = [...]struct {
 	{"identity.d", identity[:], "agents follow it, by a rule of the operator"},
 }
 
-// automaticWhy is the reason of the operator's rules on what runs by itself.
+// automaticWhy is the reason of the operator's rules for automatic names.
 const automaticWhy = "it runs by itself, by a rule of the operator"
 
-// Reasons that stand in several rows of automatic, or that [Danger] ranks.
+// Reasons of several rows of automatic, or that [Danger] ranks.
 const (
 	rights   = "it gives the rights of other users"
 	preload  = "every program runs what it names"
@@ -51,14 +51,14 @@ const (
 	agent    = "an agent runs the commands that it names"
 )
 
-// dangers are reasons of automatic, from the most dangerous on: what has the rights of root, then what runs
-// without a command of the user, then what a command of the user runs.
+// dangers are the reasons of automatic, the most dangerous first: files that run with the rights of root, then
+// files that run without a command of the user, then files that a command of the user runs.
 var dangers = [...]string{
 	automaticWhy, rights, preload, ours, unit, device, schedule, login, atLogin, ssh, shell, desktop, gitHook, agent, editor, direnv, python, pipeline, build,
 }
 
-// Danger ranks why a file runs by itself, which is what [Rules.Match] has found or a text that ends in it:
-// the lower, the more dangerous.
+// Danger ranks the reason why a file runs by itself, from [Rules.Match] or at the end of a longer text: the
+// lower, the more dangerous.
 func Danger(why string) int {
 	if at := slices.IndexFunc(dangers[:], func(known string) bool { return strings.HasSuffix(why, known) }); at >= 0 {
 		return at

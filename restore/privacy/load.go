@@ -14,14 +14,14 @@ const restricted = "restricted.d"
 // Bounds of the operator's lists.
 const (
 	maxFile  = 64 << 10 // bytes of a file
-	maxRules = 1000     // patterns that are not taken back, the table's among them
+	maxRules = 1000     // patterns in use, including those of the table
 )
 
 // operatorWhy is the reason of the operator's rules.
 const operatorWhy = "restricted by a rule of the operator"
 
-// Load reads places, after the table of secrets. On an error, which names file and line,
-// the Rules are the zero Rules, and nothing may be restored by them.
+// Load returns the rules of the table of secrets and of places. With an error, which names the file and the
+// line, it returns the zero Rules, and the caller must restore nothing.
 func Load(places ...string) (Rules, error) { return LoadKind(Secret, places...) }
 
 // LoadKind is [Load] for the names of a kind.
@@ -39,15 +39,14 @@ func LoadKind(kind Kind, places ...string) (Rules, error) {
 	return Rules{l.settled()}, nil
 }
 
-// loader gathers rules.
+// loader collects rules.
 type loader struct {
 	rules []rule
 	known map[string]bool // every pattern that was ever there
 	why   string          // the reason of the operator's rules
 }
 
-// settled are the rules in the one order in which they are asked. Those of the
-// table stand in front: only the operator's were added.
+// settled returns the rules in their order: those of the table, then those of the operator.
 func (l *loader) settled() []rule {
 	added := l.rules
 	for len(added) > 0 && !added[0].finding.Operator {
@@ -57,7 +56,7 @@ func (l *loader) settled() []rule {
 	return l.rules
 }
 
-// file takes the lines of a file.
+// file reads the lines of a file.
 func (l *loader) file(text string) error {
 	number := 0
 	for line := range strings.SplitSeq(text, "\n") {

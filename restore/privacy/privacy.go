@@ -12,14 +12,14 @@ import (
 	"github.com/spectrumfs/spectrum/restore/glob"
 )
 
-// Finding is why a path is restricted.
+// Finding is the reason why a path is restricted.
 type Finding struct {
-	Pattern  string // as the table has it, or the operator's in lower case
+	Pattern  string // of the table, or of the operator in lower case
 	Why      string // what such a file usually holds, in words
-	Operator bool   // a place says it, the table does not
+	Operator bool   // the rule is of a place, not of the table
 }
 
-// Rules say which names are restricted. The zero Rules restrict none.
+// Rules match restricted names. The zero Rules match none.
 type Rules struct {
 	rules []rule // of the table in its order, then the operator's by their bytes
 }
@@ -53,7 +53,7 @@ func mustParse(text string) glob.Pattern {
 	return pattern
 }
 
-// parsePattern reads a pattern in lower case, and one of names at any depth.
+// parsePattern reads a pattern in lower case; without a slash it matches names at any depth.
 func parsePattern(text string) (glob.Pattern, error) {
 	if !strings.Contains(strings.TrimSuffix(text, "/"), "/") {
 		if _, err := glob.Parse(text); err != nil {
@@ -64,15 +64,14 @@ func parsePattern(text string) (glob.Pattern, error) {
 	return glob.Parse(lower(text))
 }
 
-// Builtin are the rules of the table of secrets alone.
+// Builtin returns the rules of the table of secrets.
 func Builtin() Rules { return BuiltinKind(Secret) }
 
-// BuiltinKind are the rules of the table of a kind alone.
+// BuiltinKind returns the rules of the table of a kind.
 func BuiltinKind(kind Kind) Rules { return Rules{slices.Clone(own[kind])} }
 
-// Match reports whether a path is one of the names, and by which rule: the first of the
-// table, or else of the operator. White space at the end of a name, and characters that
-// cannot be seen, hide it from people and not from the rules.
+// Match reports whether a path is restricted, and returns the first matching rule of the table, or else of the
+// operator. White space at the ends of a name and invisible characters are ignored.
 func (r Rules) Match(path string) (Finding, bool) {
 	path = lower(path)
 	if found, ok := r.find(path); ok {
@@ -97,8 +96,7 @@ func (r rule) match(path string) bool {
 	return r.pattern.Match(path) && !slices.ContainsFunc(r.except, func(p glob.Pattern) bool { return p.Match(path) })
 }
 
-// bared is a path without characters that cannot be seen, and without white space at either
-// end of a name.
+// bared returns a path without invisible characters, and without white space at the ends of names.
 func bared(path string) string {
 	names := strings.Split(path, "/")
 	for n, name := range names {
@@ -114,8 +112,8 @@ func bared(path string) string {
 	return strings.Join(names, "/")
 }
 
-// Digest is a hash of what the rules restrict and of who says so, 64 hex
-// digits, the same on every machine where these are the same.
+// Digest returns a hash of the rules and their origin, 64 hex digits. Equal rules have the same hash on every
+// machine.
 func (r Rules) Digest() string {
 	h := sha256.New()
 	for _, rule := range r.rules {
@@ -128,7 +126,7 @@ func (r Rules) Digest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// lower writes ASCII letters in lower case, and nothing else.
+// lower converts ASCII letters alone to lower case.
 func lower(text string) string {
 	raw := []byte(text)
 	for i, c := range raw {

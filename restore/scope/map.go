@@ -14,14 +14,14 @@ import (
 // The names of the members of constraints that declare scopes.
 const (
 	Member = "restore_scopes"      // an object from pattern to scope
-	Exact  = "restore_item_scopes" // an object from path to scope, which goes before any pattern
+	Exact  = "restore_item_scopes" // an object from path to scope, which precedes any pattern
 )
 
-// MaxPatterns is how many patterns a signer may declare: the outputs times the
-// patterns is what a lookup of all of them costs.
+// MaxPatterns is the maximum number of patterns of a signer, because each output is compared with each of
+// them.
 const MaxPatterns = 256
 
-// MapError reports why what a signer declares cannot be used.
+// MapError reports why a declaration of scopes cannot be used.
 type MapError struct {
 	Member  string // Member or Exact
 	Pattern string // the pattern or path that is wrong; "" for the member as a whole
@@ -39,8 +39,7 @@ func (e *MapError) Error() string {
 // Unwrap returns the reason, [glob.ErrPattern] for one.
 func (e *MapError) Unwrap() error { return e.Err }
 
-// Map is what a signer declares of the scopes of its outputs. Only [ParseMap]
-// makes one; the zero Map declares nothing.
+// Map has the declared scopes of outputs. Only [ParseMap] makes one; the zero Map declares nothing.
 type Map struct {
 	exact    map[string]Scope
 	rules    []rule // the most specific first
@@ -52,9 +51,8 @@ type rule struct {
 	scope   Scope
 }
 
-// ParseMap reads the constraints of a TASK_SPEC.json that was verified. Without
-// the members [Member] and [Exact], or when the constraints are no object or
-// missing, nothing is declared. The error is a [*MapError].
+// ParseMap reads the constraints of a verified TASK_SPEC.json. Nothing is declared without the members
+// [Member] and [Exact], or if the constraints are missing or not an object. The error is a [*MapError].
 func ParseMap(constraints canonjson.Value) (Map, error) {
 	object, _ := constraints.Object()
 	m := Map{exact: map[string]Scope{}}
@@ -111,11 +109,10 @@ func eachScope(constraints canonjson.Object, member string, take func(text strin
 	return nil
 }
 
-// Declared reports whether the signer has declared scopes at all.
+// Declared reports whether the signer has declared scopes.
 func (m Map) Declared() bool { return m.declared }
 
-// Of is the scope that the signer declared for an output; ok is false where
-// none was.
+// Of returns the declared scope of an output; ok is false if there is none.
 func (m Map) Of(path string) (s Scope, ok bool) {
 	if s, ok = m.exact[path]; ok {
 		return s, true
@@ -128,8 +125,8 @@ func (m Map) Of(path string) (s Scope, ok bool) {
 	return "", false
 }
 
-// Unused are the patterns that match none of these paths, and the exact paths that
-// are none of them, in the order of their bytes.
+// Unused returns the patterns that match none of these paths, and the exact paths that are not among them, in
+// the order of their bytes.
 func (m Map) Unused(paths iter.Seq[string]) []string {
 	left, exact := slices.Clone(m.rules), maps.Clone(m.exact)
 	for path := range paths {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Scope is one of the restore scopes of section 5, in the word of the law.
+// Scope is one of the restore scopes of section 5, in the spelling of the protocol.
 type Scope string
 
 // The scopes, in the order of section 5.
@@ -42,7 +42,7 @@ var table = [...]struct {
 	{RestrictedContext, "restricted context"},
 }
 
-// All are the scopes, in the order of section 5.
+// All returns the scopes, in the order of section 5.
 func All() []Scope {
 	all := make([]Scope, len(table))
 	for i, row := range table {
@@ -51,16 +51,15 @@ func All() []Scope {
 	return all
 }
 
-// Defaults are the scopes of a restore for which the operator names none.
+// Defaults returns the scopes of a restore for which the operator names none.
 func Defaults() []Scope { return []Scope{ProjectState, Decisions, OpenQuestions, NextActions} }
 
-// Protected reports whether items of the scope are restored only where an approval
-// names them.
+// Protected reports whether items of the scope are restored only if an approval names them.
 func (s Scope) Protected() bool {
 	return s == SameAgentIdentityLayer || s == OperatorContext || s == RestrictedContext
 }
 
-// Compare puts scopes in the order of section 5; what is not a scope comes before.
+// Compare compares scopes in the order of section 5; a value that is not a scope precedes all scopes.
 func Compare(a, b Scope) int { return a.rank() - b.rank() }
 
 func (s Scope) rank() int {
@@ -72,8 +71,8 @@ func (s Scope) rank() int {
 	return -1
 }
 
-// Words are how a statement writes the scope; "" for what is not a scope.
-// [FromWords] reads them.
+// Words returns the scope in the words of a statement, which [FromWords] reads; "" for a value that is not a
+// scope.
 func (s Scope) Words() string {
 	if i := s.rank(); i >= 0 {
 		return table[i].words
@@ -81,7 +80,7 @@ func (s Scope) Words() string {
 	return ""
 }
 
-// Parse reads a scope in the very word of the law.
+// Parse reads a scope in the spelling of the protocol.
 func Parse(word string) (Scope, error) {
 	if s := Scope(word); s.rank() >= 0 {
 		return s, nil
@@ -89,9 +88,8 @@ func Parse(word string) (Scope, error) {
 	return "", fmt.Errorf("%.60q is not a restore scope", word)
 }
 
-// FromWords reads a scope as people write it: the word of the law, with a
-// space or a hyphen for any underscore, and the first letter in either case.
-// "identity layer" is the same-agent identity layer.
+// FromWords reads a scope in the words of a statement: a space or a hyphen may replace any underscore, and the
+// first letter may have either case. "identity layer" is the same-agent identity layer.
 func FromWords(words string) (Scope, bool) {
 	if words != "" && words[0] >= 'A' && words[0] <= 'Z' {
 		words = strings.ToLower(words[:1]) + words[1:]

@@ -1,11 +1,11 @@
 // Package statement reads the operator's approval of a restore (restore
-// savepoint protocol, section 10). For a commit a vague approval is none, so
-// there is one grammar; what does not fit it to the byte is rejected with the
-// reason, and nothing is repaired.
+// savepoint protocol, section 10). A commit requires an explicit approval, so there
+// is one grammar. A text that does not match it byte for byte is rejected with the
+// reason, and is never repaired.
 //
-// It trusts nothing and knows no preview. It promises that a [Statement] says
-// what the text says. It does not promise that the items and conflicts exist,
-// that all conflicts are decided, or that the speaker may decide.
+// It trusts nothing and reads no preview. It promises that a [Statement] has the
+// meaning of the text. It does not promise that the items and conflicts exist,
+// that all conflicts are decided, or that the author of the text may decide.
 //
 // # Grammar
 //
@@ -27,7 +27,7 @@
 //
 // A statement is one line of printable ASCII of at most [MaxLength] bytes.
 //
-// Moreover it must not contradict or repeat itself. Refused are: "exactly as
+// It must not contradict or repeat itself. These are rejected: "exactly as
 // proposed" with a "Do not restore"; a range that does not ascend; an item, a
 // scope or a conflict that is named twice or is in two ranges; an item or a
 // scope that is both to be restored and not; a conflict with two decisions.
@@ -41,7 +41,7 @@
 //	                                                                      accepted
 //	Approved: restore project state and decisions only. Do not restore item R-007. Acknowledge C-001 to C-004.
 //	                                                                      accepted
-//	Looks good.                                                           it says not what is approved
+//	Looks good.                                                           it does not name what is approved
 //	Sure.                                                                 likewise
 //	Proceed with whatever makes sense.                                    likewise
 //	Approved.                                                             likewise

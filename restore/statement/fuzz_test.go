@@ -109,7 +109,7 @@ func FuzzStatement(f *testing.F) {
 	for _, test := range accepted {
 		f.Add(test.text)
 	}
-	for _, test := range refused {
+	for _, test := range rejected {
 		if len(test.text) < 1000 {
 			f.Add(test.text)
 		}
@@ -172,7 +172,7 @@ func drawList(t *rapid.T, one func() string) string {
 }
 
 // TestGrammar: what the grammar makes is accepted; with one byte changed it is
-// refused or says what the other text says.
+// rejected or says what the other text says.
 func TestGrammar(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := draw(rt)

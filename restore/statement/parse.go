@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// Statements that would be understood, shown with a reason.
+// Examples of accepted statements, shown with a reason.
 const (
 	wantItems    = "Approved: restore items R-001, R-002, and R-004 only."
 	wantRange    = "Approved: restore items R-001 to R-020 only."
@@ -25,13 +25,12 @@ type parser struct {
 	out  Statement
 }
 
-// refuse is the refusal of a text.
-func refuse(want, format string, args ...any) error {
+// reject returns the error for a text that is not a statement.
+func reject(want, format string, args ...any) error {
 	return &Error{fmt.Sprintf(format, args...), want}
 }
 
-// quote shows the beginning of a text in ASCII, with every other character
-// escaped.
+// quote returns the beginning of a text in ASCII, with every other character escaped.
 func quote(text string) string {
 	const most = 48
 	switch {
@@ -43,18 +42,18 @@ func quote(text string) string {
 	return strconv.QuoteToASCII(text)
 }
 
-// parse reads a statement whose text was checked, without looking for slips.
+// parse reads a statement whose text was checked.
 func parse(text string) (*Statement, error) {
 	p := parser{rest: text}
 	if !p.eat("Approved: ") {
-		return nil, refuse(Exactly, `%s is not an approval: it must begin with "Approved: " and name what is approved`, quote(text))
+		return nil, reject(Exactly, `%s is not an approval: it must begin with "Approved: " and name what is approved`, quote(text))
 	}
 	if err := p.main(); err != nil {
 		return nil, err
 	}
 	for p.rest != "" {
 		if !p.eat(" ") {
-			return nil, refuse(wantNot, "found %s after a full stop, want one space", quote(p.rest))
+			return nil, reject(wantNot, "found %s after a full stop, want one space", quote(p.rest))
 		}
 		if err := p.clause(); err != nil {
 			return nil, err
@@ -66,39 +65,39 @@ func parse(text string) (*Statement, error) {
 	return &p.out, nil
 }
 
-// checkText looks at a text before its grammar.
+// checkText checks the length and the characters of a text.
 func checkText(text string) error {
 	switch {
 	case text == "":
-		return refuse(Exactly, "it is empty")
+		return reject(Exactly, "it is empty")
 	case len(text) > MaxLength:
-		return refuse(wantRange, "it has %d bytes; at most %d", len(text), MaxLength)
+		return reject(wantRange, "it has %d bytes; at most %d", len(text), MaxLength)
 	}
 	for i, c := range text {
 		if c < ' ' || c > '~' {
 			_, size := utf8.DecodeRuneInString(text[i:])
-			return refuse(Exactly, "found %s at byte %d; only printable ASCII on one line is accepted", quote(text[i:i+size]), i+1)
+			return reject(Exactly, "found %s at byte %d; only printable ASCII on one line is accepted", quote(text[i:i+size]), i+1)
 		}
 	}
 	return nil
 }
 
-// eat takes words from the front, if they are there.
+// eat removes words from the front and reports whether they were there.
 func (p *parser) eat(words string) bool {
 	rest, ok := strings.CutPrefix(p.rest, words)
 	p.rest = rest
 	return ok
 }
 
-// stop takes the full stop of a clause.
+// stop reads the full stop of a clause.
 func (p *parser) stop(want string) error {
 	switch {
 	case p.eat("."):
 		return nil
 	case p.rest == "":
-		return refuse(want, "the full stop is missing at the end")
+		return reject(want, "the full stop is missing at the end")
 	}
-	return refuse(want, "found %s, want a full stop", quote(p.rest))
+	return reject(want, "found %s, want a full stop", quote(p.rest))
 }
 
 func (p *parser) main() (err error) {
@@ -111,7 +110,7 @@ func (p *parser) main() (err error) {
 	case p.eat("restore "):
 		p.out.scopes, err = list(p, p.scope, wantScopes)
 	default:
-		return refuse(Exactly, `found %s, want the preview exactly as proposed, or items, or scopes`, quote(p.rest))
+		return reject(Exactly, `found %s, want the preview exactly as proposed, or items, or scopes`, quote(p.rest))
 	}
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func (p *parser) main() (err error) {
 		want = wantScopes
 	}
 	if !p.eat(" only") {
-		return refuse(want, `found %s after the list, want " only"`, quote(p.rest))
+		return reject(want, `found %s after the list, want " only"`, quote(p.rest))
 	}
 	return p.stop(want)
 }
@@ -143,7 +142,7 @@ func (p *parser) clause() error {
 			return p.decisions(verb.verdict)
 		}
 	}
-	return refuse(wantNot, "%s begins with neither Do not restore, Acknowledge, Reject nor Resolve", quote(p.rest))
+	return reject(wantNot, "%s begins with neither Do not restore, Acknowledge, Reject nor Resolve", quote(p.rest))
 }
 
 func (p *parser) notScopes() error {
@@ -153,7 +152,7 @@ func (p *parser) notScopes() error {
 	}
 	p.out.notScopes = append(p.out.notScopes, scopes...)
 	if !p.eat(" items") {
-		return refuse(wantNot, `found %s after the scopes, want " items"`, quote(p.rest))
+		return reject(wantNot, `found %s after the scopes, want " items"`, quote(p.rest))
 	}
 	return p.stop(wantNot)
 }
@@ -188,7 +187,7 @@ func list[T any](p *parser, read func() (T, error), want string) (all []T, err e
 		case p.eat(", "):
 			continue
 		case len(all) > 1:
-			return nil, refuse(want, `found %s after a list; join its last two parts with " and "`, quote(p.rest))
+			return nil, reject(want, `found %s after a list; join its last two parts with " and "`, quote(p.rest))
 		}
 		return all, nil
 	}
@@ -208,7 +207,7 @@ func (p *parser) ids(letter, want string) (Range, error) {
 		return Range{}, err
 	}
 	if to <= from {
-		return Range{}, refuse(wantRange, "the range from %s%03d to %s%03d does not ascend", letter, from, letter, to)
+		return Range{}, reject(wantRange, "the range from %s%03d to %s%03d does not ascend", letter, from, letter, to)
 	}
 	return Range{from, to}, nil
 }
@@ -218,18 +217,17 @@ func (p *parser) id(letter, want string) (int, error) {
 	word := p.word(" ,.")
 	digits, ok := strings.CutPrefix(word, letter)
 	n, err := strconv.ParseUint(digits, 10, 32)
-	padded := len(digits) < 3 || len(digits) > 3 && digits[0] == '0' // otherwise than %03d does
+	padded := len(digits) < 3 || len(digits) > 3 && digits[0] == '0' // %03d prints it in another way
 	if !ok || err != nil || padded || n < 1 {
-		return 0, refuse(want, "found %s, want an id like %s001 (three digits, more only if needed)", quote(word), letter)
+		return 0, reject(want, "found %s, want an id like %s001 (three digits, more only if needed)", quote(word), letter)
 	}
 	if n > MaxNumber {
-		return 0, refuse(want, "%s is above %s%d", quote(word), letter, MaxNumber)
+		return 0, reject(want, "%s is above %s%d", quote(word), letter, MaxNumber)
 	}
 	return int(n), nil
 }
 
-// word takes what stands before the first of these characters, and no more
-// than can mean anything.
+// word reads the text before the first of these characters, up to the length of the longest word.
 func (p *parser) word(ends string) string {
 	const most = 64
 	word := p.rest[:min(len(p.rest), most)]
@@ -250,7 +248,7 @@ func (p *parser) scope() (scope.Scope, error) {
 	p.rest = before[len(word):]
 	s, ok := scope.FromWords(word)
 	if !ok {
-		return "", refuse(wantScopes, "%s is not a restore scope", quote(word))
+		return "", reject(wantScopes, "%s is not a restore scope", quote(word))
 	}
 	return s, nil
 }

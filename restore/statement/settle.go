@@ -7,11 +7,10 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 )
 
-// settle sorts a statement, and rejects one that contradicts or repeats
-// itself.
+// settle sorts the parts of a statement, and rejects one that contradicts or repeats itself.
 func (s *Statement) settle() error {
 	if s.whole && len(s.notItems)+len(s.notScopes) > 0 {
-		return refuse(Exactly, "a statement that leaves items out cannot also commit the preview exactly as proposed")
+		return reject(Exactly, "a statement that leaves items out cannot also commit the preview exactly as proposed")
 	}
 	if err := s.settleItems(); err != nil {
 		return err
@@ -25,17 +24,17 @@ func (s *Statement) settle() error {
 func (s *Statement) settleItems() error {
 	for _, ranges := range [][]Range{s.items, s.notItems} {
 		if n, ok := overlap(ranges); ok {
-			return refuse(wantItems, "%s is named twice", formatID("R", n))
+			return reject(wantItems, "%s is named twice", formatID("R", n))
 		}
 	}
 	if n, ok := overlap(slices.Concat(s.items, s.notItems)); ok {
-		return refuse(wantItems, "%s is both restored and not restored", formatID("R", n))
+		return reject(wantItems, "%s is both restored and not restored", formatID("R", n))
 	}
 	s.notItems = joined(s.notItems)
 	return nil
 }
 
-// overlap sorts ranges, and finds the first number that is in two of them.
+// overlap sorts ranges, and returns the first number that is in two of them.
 func overlap(ranges []Range) (n int, ok bool) {
 	slices.SortFunc(ranges, compareRanges)
 	for i := 1; i < len(ranges); i++ {
@@ -49,16 +48,16 @@ func overlap(ranges []Range) (n int, ok bool) {
 func (s *Statement) settleScopes() error {
 	for _, scopes := range [][]scope.Scope{s.scopes, s.notScopes} {
 		if twice, ok := repeated(scopes); ok {
-			return refuse(wantScopes, "%q is named twice", twice.Words())
+			return reject(wantScopes, "%q is named twice", twice.Words())
 		}
 	}
 	if both, ok := repeated(slices.Concat(s.scopes, s.notScopes)); ok {
-		return refuse(wantNot, "%q is both restored and not restored", both.Words())
+		return reject(wantNot, "%q is both restored and not restored", both.Words())
 	}
 	return nil
 }
 
-// repeated sorts scopes, and finds the first that is there twice.
+// repeated sorts scopes, and returns the first that is there twice.
 func repeated(scopes []scope.Scope) (scope.Scope, bool) {
 	slices.SortFunc(scopes, scope.Compare)
 	for i := 1; i < len(scopes); i++ {
@@ -76,7 +75,7 @@ func (s *Statement) settleDecisions() error {
 		last := len(out) - 1
 		switch {
 		case last >= 0 && d.From <= out[last].To:
-			return refuse(wantDecision, "%s is decided twice", formatID("C", d.From))
+			return reject(wantDecision, "%s is decided twice", formatID("C", d.From))
 		case last >= 0 && d.From == out[last].To+1 && d.Verdict == out[last].Verdict:
 			out[last].To = d.To
 		default:

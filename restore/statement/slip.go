@@ -2,12 +2,11 @@ package statement
 
 import "strings"
 
-// slips are what people get wrong in a statement that is otherwise right, each
-// with how it would be right. They serve the words of a refusal alone: what is
-// read is never repaired.
+// slips are common mistakes in a statement, each with its correction. They are used in the text of an error
+// only: a statement is never repaired.
 var slips = [...]struct {
 	reason string
-	mend   func(text string) string
+	fix    func(text string) string
 }{
 	{"it is in quotes", dropQuotes},
 	{"it has white space before or after it", strings.TrimSpace},
@@ -18,48 +17,47 @@ var slips = [...]struct {
 	{"upper and lower case must be as in the example", fixCase},
 }
 
-// longest is how many bytes a text may have in which slips are looked for: for a longer one a program
-// was used.
+// longest is the maximum length of a text that is searched for slips. A program writes longer ones.
 const longest = 4 << 10
 
-// findSlip is what is slightly wrong with a text, if slips are all that is, else nil.
+// findSlip returns the slips in a text that is a statement without them; else nil.
 func findSlip(text string) error {
 	if len(text) > longest {
 		return nil
 	}
 	for _, slip := range slips {
-		mended := slip.mend(text)
-		if mended == text {
+		fixed := slip.fix(text)
+		if fixed == text {
 			continue
 		}
-		if _, err := parse(mended); err == nil {
-			return &Error{slip.reason, mended}
+		if _, err := parse(fixed); err == nil {
+			return &Error{slip.reason, fixed}
 		}
 	}
-	mended := text
+	fixed := text
 	var reasons []string
 	for _, slip := range slips {
-		next := slip.mend(mended)
-		if next == mended {
+		next := slip.fix(fixed)
+		if next == fixed {
 			continue
 		}
-		mended, reasons = next, append(reasons, slip.reason)
-		if _, err := parse(mended); err == nil {
-			return &Error{strings.Join(reasons, "; "), mended}
+		fixed, reasons = next, append(reasons, slip.reason)
+		if _, err := parse(fixed); err == nil {
+			return &Error{strings.Join(reasons, "; "), fixed}
 		}
 	}
 	return nil
 }
 
-// DiffersInForm reports whether a text that is not a statement would be one with other upper and lower
-// case, other white space, a full stop at its end, and no quotes around it. It is none all the same.
+// DiffersInForm reports whether a text that is not a statement would be one with other upper and lower case,
+// other white space, a full stop at its end, and no quotes around it. Such a text is still rejected.
 func DiffersInForm(text string) bool {
 	if _, err := Parse(text); err == nil || len(text) > longest {
 		return false
 	}
 	words := strings.Join(strings.Fields(dropQuotes(text)), " ")
-	for _, mended := range []string{words, addStop(words), fixCase(words), fixCase(addStop(words))} {
-		if _, err := parse(mended); err == nil {
+	for _, fixed := range []string{words, addStop(words), fixCase(words), fixCase(addStop(words))} {
+		if _, err := parse(fixed); err == nil {
 			return true
 		}
 	}

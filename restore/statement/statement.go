@@ -22,16 +22,16 @@ const (
 // ErrVague reports that a text is not an explicit approval.
 var ErrVague = errors.New("the statement is not an explicit approval")
 
-// Error is why a text is rejected. It is [ErrVague].
+// Error is the reason why a text is rejected. It is [ErrVague].
 type Error struct {
 	Reason string // what is wrong with the text
-	Want   string // a statement that would be understood, for an example
+	Want   string // an example of an accepted statement
 }
 
 // examples are those with numbers and scopes that were not requested.
 var examples = []string{wantItems, wantRange, wantScopes, wantNot, wantNotItem, wantDecision}
 
-// Error says both in one line; what is quoted of the text is ASCII.
+// Error returns the reason and the example in one line; quotations of the text are ASCII.
 func (e *Error) Error() string {
 	if slices.Contains(examples, e.Want) {
 		return fmt.Sprintf("%v: %s; an example that only shows the form: %q", ErrVague, e.Reason, e.Want)
@@ -42,10 +42,10 @@ func (e *Error) Error() string {
 // Unwrap returns [ErrVague].
 func (e *Error) Unwrap() error { return ErrVague }
 
-// Range is the numbers from From to To, both included.
+// Range has the numbers from From to To, both included.
 type Range struct{ From, To int }
 
-// Verdict is what was decided on a conflict (section 4.2).
+// Verdict is a decision on a conflict (section 4.2).
 type Verdict string
 
 // The verdicts.
@@ -55,7 +55,7 @@ const (
 	Resolved     Verdict = "resolved"
 )
 
-// Verdicts are all there are.
+// Verdicts returns all verdicts.
 func Verdicts() []Verdict { return []Verdict{Acknowledged, Rejected, Resolved} }
 
 // verbs are the verdicts in the order in which they are printed, with the word
@@ -104,22 +104,21 @@ func Parse(text string) (*Statement, error) {
 // are no items and no scopes.
 func (s *Statement) Whole() bool { return s.whole }
 
-// Items are the numbers of the items that alone are to be restored, ascending;
-// none when the statement is by scopes or of the whole.
+// Items returns the numbers of the items to restore, ascending; none if the statement names scopes or
+// approves the whole preview.
 func (s *Statement) Items() []Range { return joined(s.items) }
 
-// Scopes are the scopes that alone are to be restored, in the order of section
-// 5; none when the statement is by items or of the whole.
+// Scopes returns the scopes to restore, in the order of section 5; none if the statement names items or
+// approves the whole preview.
 func (s *Statement) Scopes() []scope.Scope { return slices.Clone(s.scopes) }
 
-// NotItems are the numbers of the items that are not to be restored, ascending.
+// NotItems returns the numbers of the items that are not to be restored, ascending.
 func (s *Statement) NotItems() []Range { return slices.Clone(s.notItems) }
 
-// NotScopes are the scopes of which nothing is to be restored, in the order of
-// section 5.
+// NotScopes returns the scopes that are not to be restored, in the order of section 5.
 func (s *Statement) NotScopes() []scope.Scope { return slices.Clone(s.notScopes) }
 
-// Decisions are the verdicts on conflicts, by their numbers, ascending.
+// Decisions returns the verdicts on conflicts, by their numbers, ascending.
 func (s *Statement) Decisions() []Decision { return slices.Clone(s.decisions) }
 
 // Names reports whether the item with this number is one of [Statement.Items].
@@ -133,8 +132,7 @@ func (s *Statement) NamesAlone(n int) bool { return slices.Contains(s.items, Ran
 // [Statement.NotItems].
 func (s *Statement) Excludes(n int) bool { return holds(s.notItems, n) }
 
-// Decided is the verdict on the conflict with this number, and whether there is
-// one.
+// Decided returns the verdict on the conflict with this number, and reports whether there is one.
 func (s *Statement) Decided(n int) (Verdict, bool) {
 	i, ok := slices.BinarySearchFunc(s.decisions, n, func(d Decision, n int) int { return d.against(n) })
 	if !ok {
@@ -148,7 +146,7 @@ func holds(ranges []Range, n int) bool {
 	return ok
 }
 
-// against says where a range lies, seen from a number: 0 around it.
+// against compares a range with a number; 0 if the range includes it.
 func (r Range) against(n int) int {
 	switch {
 	case r.To < n:
@@ -159,8 +157,8 @@ func (r Range) against(n int) int {
 	return 0
 }
 
-// String is the canonical form: items in order, as they were named, and other ranges as
-// short as they can be. The zero Statement has none, which gives "".
+// String returns the canonical form: items in order, as they were named, and other ranges in their shortest
+// form; "" for the zero Statement.
 func (s *Statement) String() string {
 	var b strings.Builder
 	switch {
@@ -185,7 +183,7 @@ func (s *Statement) String() string {
 	return b.String()
 }
 
-// decided are the conflicts with one verdict.
+// decided returns the conflicts with one verdict.
 func (s *Statement) decided(v Verdict) (ranges []Range) {
 	for _, d := range s.decisions {
 		if d.Verdict == v {
@@ -202,9 +200,8 @@ func itemWord(ranges []Range) string {
 	return "items"
 }
 
-// FormatItems prints numbers of items, from 1 to [MaxNumber] and in any order,
-// as the shortest list that a statement may hold, like "R-001 to R-004, R-007,
-// and R-009"; "" for none.
+// FormatItems returns numbers of items, from 1 to [MaxNumber] and in any order, as the shortest list for a
+// statement, like "R-001 to R-004, R-007, and R-009"; "" for none.
 func FormatItems(numbers []int) string { return formatRanges("R", rangesOf(numbers)) }
 
 // FormatItemsAlone is [FormatItems] with each number that is in alone named by itself, and not in
@@ -243,7 +240,7 @@ func rangesOf(numbers []int) (ranges []Range) {
 	return joined(ranges)
 }
 
-// joined joins ranges that touch; they ascend and do not overlap.
+// joined joins adjacent ranges; they ascend and do not overlap.
 func joined(ranges []Range) (out []Range) {
 	for _, r := range ranges {
 		if last := len(out) - 1; last >= 0 && out[last].To+1 == r.From {
@@ -255,8 +252,8 @@ func joined(ranges []Range) (out []Range) {
 	return out
 }
 
-// formatNamed prints items as they were named: who names an item by itself says more than
-// who names a range that it is in.
+// formatNamed returns items as they were named, because an item named by itself has another meaning than one
+// in a range (see [Statement.NamesAlone]).
 func formatNamed(items []Range) string {
 	var words []string
 	for _, r := range items {
@@ -269,7 +266,7 @@ func formatNamed(items []Range) string {
 	return formatList(words)
 }
 
-// formatRanges prints ranges. Two neighbours are shorter as two.
+// formatRanges returns ranges as text. Two neighbors are shorter without "to".
 func formatRanges(letter string, ranges []Range) string {
 	var words []string
 	for _, r := range ranges {
@@ -287,7 +284,7 @@ func formatRanges(letter string, ranges []Range) string {
 
 func formatID(letter string, n int) string { return fmt.Sprintf("%s-%03d", letter, n) }
 
-// FormatScopes prints scopes as a statement holds them.
+// FormatScopes returns scopes in the form of a statement.
 func FormatScopes(scopes []scope.Scope) string {
 	var words []string
 	for _, s := range scopes {

@@ -93,7 +93,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-var refused = []struct{ text, reason string }{
+var rejected = []struct{ text, reason string }{
 	{"", "empty"},
 	{"Looks good.", `is not an approval`},
 	{"Sure.", `is not an approval`},
@@ -185,7 +185,7 @@ var refused = []struct{ text, reason string }{
 }
 
 func TestRejected(t *testing.T) {
-	for _, test := range refused {
+	for _, test := range rejected {
 		s, err := statement.Parse(test.text)
 		var bad *statement.Error
 		if s != nil || !errors.Is(err, statement.ErrVague) || !errors.As(err, &bad) {
@@ -217,7 +217,7 @@ func checkWords(t testing.TB, err error) {
 }
 
 // TestEveryByte: every byte of every accepted statement changed, left out, and
-// doubled, and every beginning: refused, or what it then says prints as it was
+// doubled, and every beginning: rejected, or what it then says prints as it was
 // written, but for the words that may be written in several ways.
 func TestEveryByte(t *testing.T) {
 	tried := sample.Every(t, 5)
@@ -388,7 +388,7 @@ func TestDocumented(t *testing.T) {
 		}
 	}
 	if yes != 5 || no < 12 {
-		t.Errorf("%d accepted and %d refused: this test no longer finds them", yes, no)
+		t.Errorf("%d accepted and %d rejected: this test no longer finds them", yes, no)
 	}
 }
 

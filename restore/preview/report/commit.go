@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -48,16 +49,16 @@ func Commit(o *preview.Outcome) []byte {
 		are, they = "is", "It comes"
 	}
 	out.line("%s (%s) %s in place under %s. %s from candidate %s.",
-		preview.Count(o.Context.Files, "file"), preview.Count(int(o.Context.Bytes), "byte"), are, Quote(o.RestoreRoot), they, o.SourceID)
+		visible.Count(o.Context.Files, "file"), visible.Count(int(o.Context.Bytes), "byte"), are, Quote(o.RestoreRoot), they, o.SourceID)
 	var added []string
 	for _, name := range o.Added {
 		added = append(added, Quote(name))
 	}
 	if removed := removedBy(o); removed > 0 {
-		out.line("%s %s removed; the directories that %s in are kept.", preview.Count(removed, "file"), was(removed), theyWere(removed))
+		out.line("%s %s removed; the directories that %s in are kept.", visible.Count(removed, "file"), was(removed), theyWere(removed))
 	}
 	out.line("SPECTRUM-06 adds %s: %s. Only these files and the directories above them were changed.",
-		preview.Count(len(added), "file"), strings.Join(added, ", "))
+		visible.Count(len(added), "file"), strings.Join(added, ", "))
 	out.line("\n## 7. New Savepoint Generated\n")
 	if o.ParentID == preview.Unknown {
 		out.line("The savepoint that holds this report. It is the first of this restore root.")

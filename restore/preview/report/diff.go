@@ -33,20 +33,19 @@ const (
 	countedBytes = 1 << 24 // in all; each counts as 4 KiB more
 )
 
-// diffs are the text files that stand where an output would go and are not the
-// same, and on the page the new ones after them.
+// diffs are the differences of existing text files at targets, and on the page the new files after them.
 type diffs struct {
 	List []difference
-	More int // that are left out altogether
+	More int // differences that are left out
 
-	counts     bool   // lines are only counted
-	room       budget // for lines; where they are only counted, for what is read
+	counts     bool   // only count lines
+	room       budget // for lines, or for bytes if lines are only counted
 	shownLines int
 	shownDiffs int
-	read       bool // something was read beneath the restore root
+	read       bool // a file beneath the restore root was read
 }
 
-// difference is one of them: from the existing file to that of the candidate.
+// difference is the difference between an existing file and that of the candidate.
 type difference struct {
 	Number     int // of the item
 	ID, Name   string
@@ -62,12 +61,12 @@ type difference struct {
 // diffLine is a line of a unified difference.
 type diffLine struct {
 	Kind  string // "add", "del", "same", "hunk" or "note"
-	Mark  string // what it begins with
+	Mark  string // at the beginning of the line
 	Parts []part
 	More  int // characters that are left out
 }
 
-// shown are the numbers of the items whose lines are shown.
+// shown returns the numbers of the items whose lines are shown.
 func (d *diffs) shown() map[int]bool {
 	numbers := map[int]bool{}
 	for n := range d.List {
@@ -78,8 +77,8 @@ func (d *diffs) shown() map[int]bool {
 	return numbers
 }
 
-// compared are the items whose existing files are compared: what is proposed, and what has diverged;
-// and behind them, if they are wanted, those that are new.
+// compared returns the items whose existing files are compared, proposed and diverged ones, and after them,
+// if requested, the new ones.
 func (p *Report) compared(withNew bool) (items []preview.Item) {
 	for n, i := range slices.Concat(p.Block.Items, p.Block.DoNotRestore) {
 		if isProposed := n < len(p.Block.Items); i.Differs() && (isProposed || i.IsDiverged()) {
@@ -94,9 +93,9 @@ func (p *Report) compared(withNew bool) (items []preview.Item) {
 	return items
 }
 
-// differences holds the proposed items that conflict by content, and with the new ones those too,
-// against what is there; without these the lines that change are only counted. All that it reads beneath the restore root is what was previewed, or
-// the error is [ErrUnsettled].
+// differences compares the proposed items that differ with the existing files. With new items it also
+// returns these, and the lines of all; else it only counts changed lines. It returns [ErrUnsettled] if a file
+// beneath the restore root is not the one that was previewed.
 func (p *Report) differences(ctx context.Context, withNew bool) (diffs, error) {
 	d := diffs{room: budget{diffBytes}}
 	if !withNew {
@@ -116,7 +115,7 @@ func (p *Report) differences(ctx context.Context, withNew bool) (diffs, error) {
 	return d, p.preview.CheckRoot(ctx)
 }
 
-// add appends the difference of an item, or counts it when there is no room.
+// add appends the difference of an item, or counts it if there is no room.
 func (d *diffs) add(root *pathsafe.Dir, i *preview.Item) error {
 	full := d.shownDiffs == maxDiffs || d.shownLines == maxDiffLines || d.room.left == 0
 	if d.counts {
@@ -144,8 +143,8 @@ func (d *diffs) add(root *pathsafe.Dir, i *preview.Item) error {
 	return nil
 }
 
-// read reads both sides, or says why they are not compared. The candidate's is
-// checked; only that it is not what was signed is an error.
+// read reads both sides, or records why they are not compared. Only a candidate's file that differs from the
+// signed one is an error.
 func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error {
 	if i.Scope == scope.RestrictedContext {
 		o.Why = "not shown: it is restricted context"
@@ -156,7 +155,7 @@ func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error
 	}
 	*read = true
 	old, size, err := readCurrent(root, i.Path)
-	sizes := fmt.Sprintf("current state %s, candidate %s", sizeText(size), sizeText(i.Bytes))
+	sizes := fmt.Sprintf("current state %s, candidate %s", visible.Size(size), visible.Size(i.Bytes))
 	switch {
 	case errors.Is(err, errNotRegular):
 		o.Why = "no text: " + err.Error()
@@ -165,7 +164,7 @@ func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error
 		o.Why = "the existing file cannot be read"
 		return nil
 	case old == nil || i.Bytes > maxDiffBytes:
-		o.Why = fmt.Sprintf("too large to compare here, the limit is %s: %s", sizeText(maxDiffBytes), sizes)
+		o.Why = fmt.Sprintf("too large to compare here, the limit is %s: %s", visible.Size(maxDiffBytes), sizes)
 		return nil
 	}
 	if o.young, err = readCandidate(i); err != nil {
@@ -180,11 +179,11 @@ func (o *difference) read(root *pathsafe.Dir, i *preview.Item, read *bool) error
 // readNew reads the candidate's side of a file that is not there yet.
 func (o *difference) readNew(i *preview.Item) (err error) {
 	if i.Bytes > maxDiffBytes {
-		o.Why = fmt.Sprintf("new, too large to show here, the limit is %s: candidate %s", sizeText(maxDiffBytes), sizeText(i.Bytes))
+		o.Why = fmt.Sprintf("new, too large to show here, the limit is %s: candidate %s", visible.Size(maxDiffBytes), visible.Size(i.Bytes))
 		return nil
 	}
 	if o.young, err = readCandidate(i); err == nil && !isText(o.young) {
-		o.Why = fmt.Sprintf("new, binary: candidate %s, sha256 %x", sizeText(i.Bytes), sha256.Sum256(o.young))
+		o.Why = fmt.Sprintf("new, binary: candidate %s, sha256 %x", visible.Size(i.Bytes), sha256.Sum256(o.young))
 	}
 	return err
 }
@@ -259,8 +258,7 @@ func withoutBroken(content []byte) []byte {
 	return text
 }
 
-// compare takes the unified difference apart, and keeps as many lines as there is
-// room for.
+// compare parses the unified difference, and keeps the lines that fit.
 func (o *difference) compare(lines int, room *budget) {
 	unified := string(diff.Diff("current", withoutBroken(o.old), "candidate", withoutBroken(o.young)))
 	for range 3 { // the names
@@ -282,7 +280,7 @@ func (o *difference) compare(lines int, room *budget) {
 	}
 }
 
-// cost is about what a line takes up on the page.
+// cost returns the approximate size of a line on the page.
 func (l *diffLine) cost() int {
 	n := 40
 	for _, p := range l.Parts {

@@ -5,9 +5,8 @@
 //
 // # Trust and promise
 //
-// It decides nothing. All that it has of a preview is a copy ([preview.Preview.Shown]), and what
-// it reads of files it reads through the restore that was previewed: the candidate's are checked,
-// and those of the restore root are as they were previewed, or nothing is shown. Every name and
-// every text that comes from a bundle or from the disk is quoted or escaped, so that none can
-// forge a line, a cell or markup.
+// It decides nothing. It uses a copy of a preview ([preview.Preview.Shown]), and reads files only through the
+// restore that was previewed: those of the candidate are checked, and those of the restore root must be as
+// they were previewed, or nothing is shown. Every name and every text from a bundle or from the disk is
+// quoted or escaped, so that none can forge a line, a cell or markup.
 package report

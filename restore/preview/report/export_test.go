@@ -1,6 +1,6 @@
 package report
 
-// Undoing is what is said of how a commit can be undone.
+// Undoing has the sentences about the rollback of a commit.
 var Undoing = undoing
 
 // Text are words that are safe in Markdown.

@@ -11,7 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/trust"
 )
 
-// verdict writes what the preview comes to.
+// verdict writes the result of the preview.
 func (p *painter) verdict(v *Report) {
 	word, text, color := v.outcome()
 	p.row(bold, "Preview "+v.ID[:shortID]+" ", "of "+v.runText())
@@ -19,7 +19,7 @@ func (p *painter) verdict(v *Report) {
 	p.gap()
 }
 
-// outcome is what the preview comes to, in a word and in a sentence.
+// outcome returns the result of the preview in a word and in a sentence.
 func (p *Report) outcome() (word, text, color string) {
 	free, _ := p.unhindered()
 	state, text := p.verdict(free)
@@ -38,19 +38,19 @@ func (p *Report) outcome() (word, text, color string) {
 	return "READY", text, green
 }
 
-// shortID is how many digits of an identity are shown where all are not needed.
+// shortID is the number of digits of an abbreviated identity.
 const shortID = 8
 
-// IsDone reports whether each proposed file is there, and stays as it is.
+// IsDone reports whether each proposed file already exists and stays unchanged.
 func (p *Report) IsDone() bool {
 	return !slices.ContainsFunc(p.Block.Items, func(i preview.Item) bool { return i.Class != preview.Identical || !i.IsFree() })
 }
 
-// maxTaskShown is how many characters of a signed task_id a summary shows.
+// maxTaskShown is the number of characters of a signed task_id that a summary shows.
 const maxTaskShown = 60
 
-// runText names the candidate without its title. A run whose directory has another name than its signer
-// gave it has the signed name too.
+// runText returns the name of the candidate without its title, and the signed name if the directory of the
+// run has another name.
 func (p *Report) runText() string {
 	runs := p.Block.Candidate.Runs
 	newest := runs[len(runs)-1]
@@ -65,10 +65,10 @@ func (p *Report) runText() string {
 	if len(runs) == 1 {
 		return last
 	}
-	return fmt.Sprintf("a chain of %s, up to %s", counted(len(runs), "run"), last)
+	return fmt.Sprintf("a chain of %s, up to %s", visible.Count(len(runs), "run"), last)
 }
 
-// titleText is the title that the signer has given the candidate, quoted; "" for none.
+// titleText returns the signed title of the candidate, quoted; "" for none.
 func (p *Report) titleText() string {
 	if title := p.Block.Source.Title; title != preview.Unknown {
 		return visible.Quote(title)
@@ -85,13 +85,13 @@ const (
 	shownOfValid = 16 // digits of a validator's id
 )
 
-// A glance is one row of what a preview comes to. Its text is safe to show.
+// A glance is one row of a summary. Its text is escaped.
 type glance struct{ Name, Text, color string }
 
-// facts writes what stands between the verdict and the other facts, and is never left out.
+// facts writes the rows that are never left out.
 func (p *painter) facts(v *Report) {
-	p.line("", heading("to"), cut(name(v.Block.Root.Real), maxRowLines*p.Columns-labelWidth)) // never broken, so that it can be copied
-	if title := v.titleText(); title != "" {                                                  // on one line, so that none begins with a part of it
+	p.line("", heading("to"), cut(name(v.Block.Root.Real), maxRowLines*p.Columns-labelWidth)) // one line, so that it can be copied
+	if title := v.titleText(); title != "" {                                                  // one line, so that no line begins with a part of it
 		if room := p.Columns - labelWidth; visible.Columns(title) > room {
 			title = title[:visible.Within(title, room-visible.Columns(ellipsis)-1)] + ellipsis + "\""
 		}
@@ -105,7 +105,7 @@ func (p *painter) facts(v *Report) {
 	}
 }
 
-// otherFacts writes the facts for which there is room up to a line, and that there are more.
+// otherFacts writes the facts that fit above a line, and a row if there are more.
 func (p *painter) otherFacts(v *Report, end int) {
 	rows := v.otherGlances()
 	for n, g := range rows {
@@ -119,8 +119,8 @@ func (p *painter) otherFacts(v *Report, end int) {
 	}
 }
 
-// kinds writes how conflicts are resolved, on so many lines if they are enough for the first row of
-// each type. What has no room is counted.
+// kinds writes the resolutions of conflicts within the given number of lines, if the first row of each type
+// fits. Resolutions that do not fit are counted.
 func (p *painter) kinds(kinds []resolved, room int) {
 	firsts, more := firstsOf(kinds), 0
 	end, others := p.height+room, max(0, maxKinds-firsts)
@@ -147,11 +147,11 @@ func (p *painter) kinds(kinds []resolved, room int) {
 		resolve = ""
 	}
 	if more > 0 {
-		p.line("", heading(""), fmt.Sprintf("and %s more: --report", digits(int64(more))))
+		p.line("", heading(""), fmt.Sprintf("and %s more: --report", visible.Number(more)))
 	}
 }
 
-// leastOfKind is how many lines a way to resolve conflicts has at least, so that it can be read.
+// leastOfKind returns the minimum number of lines of a resolution.
 func (s Screen) leastOfKind() int {
 	if s.Columns < narrow && s.squeeze < shortKinds {
 		return 2
@@ -159,7 +159,7 @@ func (s Screen) leastOfKind() int {
 	return 1
 }
 
-// linesOfHeld is how many lines each reason has that the candidate is in quarantine, and the secrets.
+// linesOfHeld returns the maximum number of lines of a row about quarantine, secrets or other users.
 func (s Screen) linesOfHeld() int {
 	if s.squeeze < shortHeld {
 		return maxRowLines
@@ -167,11 +167,11 @@ func (s Screen) linesOfHeld() int {
 	return 1
 }
 
-// narrow is a width of which one line is too short for a sentence.
+// narrow is the width below which one line is too short for a sentence.
 const narrow = 60
 
-// leastOfKinds is how many lines the resolutions need: for the first of each type, and the number of
-// others.
+// leastOfKinds returns the number of lines that the resolutions need: for the first of each type, and for the
+// number of others.
 func (s Screen) leastOfKinds(kinds []resolved) int {
 	firsts := firstsOf(kinds)
 	return firsts*s.leastOfKind() + min(1, len(kinds)-firsts)
@@ -186,7 +186,7 @@ func firstsOf(kinds []resolved) (n int) {
 	return n
 }
 
-// within is the longest text that has room on so many lines; the shortest if none has.
+// within returns the longest text that fits on the given number of lines, or the shortest if none fits.
 func (k *resolved) within(lines, width int) string {
 	for _, text := range []string{k.text, k.ids + ": " + k.resolution} {
 		if len(broken(text, width)) <= lines {
@@ -199,17 +199,17 @@ func (k *resolved) within(lines, width int) string {
 	return strings.TrimSuffix(string(k.is), "_conflict") + ": " + k.resolution
 }
 
-// glances are what an operator must know before the conflicts and the names of files, in this
-// order. A row without a name goes on with the one before. Free is as in [Screen].
+// glances returns the rows before the conflicts and the names of files. A row without a name continues the
+// previous one. Free is as in [Screen].
 func (p *Report) glances(free uint64) []glance {
 	return slices.Concat(p.mainGlances(free), p.heldGlances(), p.otherGlances())
 }
 
-// mainGlances are what is written, who has signed it, and what is in the way.
+// mainGlances returns the rows about written files, signers and conflicts.
 func (p *Report) mainGlances(free uint64) []glance {
-	size := sizeText(p.bytesToWrite()) + " to write"
+	size := visible.Size(p.bytesToWrite()) + " to write"
 	if free > 0 {
-		size += ", " + sizeText(int64(free)) + " free"
+		size += ", " + visible.Size(int64(free)) + " free"
 	}
 	rows := []glance{{"files", p.countsText(), ""}, {"size", size, ""}}
 	for _, signer := range p.signers() {
@@ -218,21 +218,24 @@ func (p *Report) mainGlances(free uint64) []glance {
 	return append(rows, glance{"conflicts", p.conflictsText(), ""})
 }
 
-// heldGlances are the files that may hold secrets, and why the candidate is in quarantine.
+// heldGlances returns the rows about possible secrets, the places of other users, and quarantine.
 func (p *Report) heldGlances() (rows []glance) {
 	if secrets := namesOf(p.secrets()); secrets != "" {
 		rows = append(rows, glance{"secrets", secrets, yellow})
 	}
+	if others := p.othersText(); others != "" {
+		rows = append(rows, glance{"others", others, red})
+	}
 	for n, f := range p.Held {
 		if n == maxHeld {
-			return append(rows, glance{"", counted(len(p.Held)-n, "more finding"), ""})
+			return append(rows, glance{"", visible.Count(len(p.Held)-n, "more finding"), ""})
 		}
 		rows = append(rows, glance{"quarantine", string(f.Rule) + ": " + escaped(f.Detail), red})
 	}
 	return rows
 }
 
-// otherGlances are what can run by itself, warnings and notes.
+// otherGlances returns the rows about files that can run by themselves, warnings and notes.
 func (p *Report) otherGlances() (rows []glance) {
 	if runs := namesOf(p.running()); runs != "" {
 		rows = append(rows, glance{"can run", runs, yellow})
@@ -251,7 +254,7 @@ func (p *Report) otherGlances() (rows []glance) {
 	return rows
 }
 
-// allGlances are those of the conflicts too, of which so many kinds are shown.
+// allGlances returns the glances and the given number of resolutions of conflicts.
 func (p *Report) allGlances(free uint64, kinds int) []glance {
 	rows, resolve := p.glances(free), "resolve"
 	for n, kind := range kindsOfConflicts(p.Block.Conflicts) {
@@ -264,7 +267,7 @@ func (p *Report) allGlances(free uint64, kinds int) []glance {
 	return rows
 }
 
-// countsText is the number of proposed files by what becomes of them, and of the others.
+// countsText returns the number of files of each fate.
 func (p *Report) countsText() string {
 	count := map[class]int{}
 	for n := range p.Block.Items {
@@ -280,13 +283,13 @@ func (p *Report) countsText() string {
 	var parts []string
 	for _, f := range classes {
 		if count[f] > 0 {
-			parts = append(parts, digits(int64(count[f]))+" "+f.counted)
+			parts = append(parts, visible.Number(count[f])+" "+f.counted)
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
-// bytesToWrite is the content of the files that are created and replaced.
+// bytesToWrite returns the size of the files that are created and replaced.
 func (p *Report) bytesToWrite() (bytes int64) {
 	for n := range p.Block.Items {
 		if i := &p.Block.Items[n]; i.Class == preview.Create || i.Class == preview.Replaces && !i.Before.ModeOnly {
@@ -296,8 +299,8 @@ func (p *Report) bytesToWrite() (bytes int64) {
 	return bytes
 }
 
-// signers are the validators that signed the runs, with what the operator says of them, and
-// when the last run was made.
+// signers returns the validators of the runs with their standing in the trust policy, and the completion time
+// of the last run.
 func (p *Report) signers() []string {
 	var all []string
 	for _, run := range p.Block.Candidate.Runs {
@@ -307,7 +310,7 @@ func (p *Report) signers() []string {
 		}
 	}
 	if more := len(all) - maxSigners; more > 0 {
-		all = append(all[:maxSigners], counted(more, "other"))
+		all = append(all[:maxSigners], visible.Count(more, "other"))
 	}
 	if completed := p.Completed; !completed.IsZero() {
 		all[len(all)-1] += ", " + completed.UTC().Format("2006-01-02 15:04 UTC")
@@ -342,7 +345,7 @@ func statusText(status string) string {
 	return "not pinned"
 }
 
-// conflictsText counts the conflicts, and reports whether the candidate is in quarantine.
+// conflictsText returns the number of conflicts, and whether the candidate is in quarantine.
 func (p *Report) conflictsText() string {
 	all, open := len(p.Block.Conflicts), len(p.pendingConflicts())
 	text, acknowledged, types := "none", 0, p.typesText()
@@ -355,12 +358,12 @@ func (p *Report) conflictsText() string {
 	case all > 0 && open == acknowledged:
 		text = types + ", which the approval acknowledges"
 	case all > 0:
-		text = fmt.Sprintf("%s, %s not decided", types, digits(int64(open)))
+		text = fmt.Sprintf("%s, %s not decided", types, visible.Number(open))
 		if open == all {
 			text = types + ", none decided"
 		}
 		if acknowledged > 0 {
-			text += fmt.Sprintf("; the approval acknowledges %s", digits(int64(acknowledged)))
+			text += fmt.Sprintf("; the approval acknowledges %s", visible.Number(acknowledged))
 		}
 	}
 	switch {
@@ -372,7 +375,7 @@ func (p *Report) conflictsText() string {
 	return text + "; not in quarantine"
 }
 
-// typesText counts the conflicts of each type, in the order of the register.
+// typesText returns the number of conflicts of each type, in the order of the register.
 func (p *Report) typesText() string {
 	var order []preview.ConflictType
 	count := map[preview.ConflictType]int{}
@@ -384,15 +387,15 @@ func (p *Report) typesText() string {
 	}
 	var parts []string
 	for _, c := range order {
-		parts = append(parts, digits(int64(count[c]))+" "+strings.TrimSuffix(string(c), "_conflict"))
+		parts = append(parts, visible.Number(count[c])+" "+strings.TrimSuffix(string(c), "_conflict"))
 	}
 	if len(parts) == 1 {
 		return parts[0]
 	}
-	return digits(int64(len(p.Block.Conflicts))) + " (" + strings.Join(parts, ", ") + ")"
+	return visible.Number(len(p.Block.Conflicts)) + " (" + strings.Join(parts, ", ") + ")"
 }
 
-// resolved is a type of conflict and one thing to do about it, with the conflicts of which both are true.
+// resolved is a type of conflict with one resolution, and the conflicts that have both.
 type resolved struct {
 	is              preview.ConflictType
 	first           bool   // of its type
@@ -400,7 +403,7 @@ type resolved struct {
 	text            string // all of it
 }
 
-// kindsOfConflicts has each type of conflict with each thing to do about it.
+// kindsOfConflicts returns each type of conflict with each of its resolutions.
 func kindsOfConflicts(conflicts []preview.Conflict) []resolved {
 	type kind struct {
 		is         preview.ConflictType
@@ -423,7 +426,7 @@ func kindsOfConflicts(conflicts []preview.Conflict) []resolved {
 		next.first = !slices.ContainsFunc(kinds, func(before resolved) bool { return before.is == k.is })
 		comma := ""
 		if more := len(all[k]) - 1; more > 0 {
-			next.ids, next.resolution, comma = fmt.Sprintf("%s and %s more", first.ID, digits(int64(more))), k.resolution, ","
+			next.ids, next.resolution, comma = fmt.Sprintf("%s and %s more", first.ID, visible.Number(more)), k.resolution, ","
 		}
 		next.resolution = escaped(strings.TrimSuffix(next.resolution, preview.ThenTrust))
 		next.text = fmt.Sprintf("%s%s %s: %s", next.ids, comma, k.is, next.resolution)
@@ -432,10 +435,10 @@ func kindsOfConflicts(conflicts []preview.Conflict) []resolved {
 	return kinds
 }
 
-// itemIDs are the ids of items in a text.
+// itemIDs matches the IDs of items in a text.
 var itemIDs = regexp.MustCompile(`\bR-\d+\b`)
 
-// notes are what the report says of files that are replaced or removed.
+// notes returns the reasons that the report gives for replaced and removed files.
 func (p *Report) notes() []string {
 	var notes []string
 	for n := range p.Block.Items {
@@ -444,7 +447,7 @@ func (p *Report) notes() []string {
 		}
 	}
 	if more := len(notes) - maxNotes; more > 0 {
-		notes = append(notes[:maxNotes], "and of "+counted(more, "other file"))
+		notes = append(notes[:maxNotes], "and of "+visible.Count(more, "other file"))
 	}
 	return notes
 }

@@ -38,7 +38,7 @@ func text(words string) string {
 // around it, or a dash. GH-1 is not one.
 var plainWord = regexp.MustCompile(`^(["'(/]*(\pL[\pL\pM]*(['’/-]\pL[\pL\pM]*)*|[0-9]{1,6}([.,][0-9]{1,6})*%?)[)"'!?…]*|[-–—…])$`)
 
-// commitID is what may be taken for the beginning of a commit's ID.
+// commitID matches digits that look like the beginning of a commit ID.
 var commitID = regexp.MustCompile(`[0-9A-Fa-f]{7}`)
 
 // codeSpan returns text as code, between more backticks than it has in a row.

@@ -9,7 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-// A fate is what becomes of a file.
+// A class is what the restore does with a file.
 type class struct {
 	word    string // before its name
 	counted string // after a number of files
@@ -27,10 +27,10 @@ var (
 	leftOutClass   = class{"left out", "left out", dim}
 )
 
-// classes are in the order in which a summary has them.
+// classes are in the order of a summary.
 var classes = []class{blockedClass, conflictClass, divergedClass, removeClass, replaceClass, createClass, identicalClass, leftOutClass}
 
-// classOf returns what becomes of a proposed item.
+// classOf returns the class of a proposed item.
 func classOf(i *preview.Item) class {
 	switch {
 	case i.Class == preview.Create:
@@ -49,10 +49,10 @@ func classOf(i *preview.Item) class {
 	return conflictClass
 }
 
-// byClass are files by what becomes of them.
+// byClass are files by their class.
 type byClass map[class][]preview.Item
 
-// byFate has all files of a preview.
+// byFate returns all files of a preview by their class.
 func (p *Report) byFate() byClass {
 	groups := byClass{}
 	for _, i := range slices.Concat(p.Block.ReferenceOnly, p.Block.DoNotRestore) {
@@ -69,18 +69,17 @@ func (p *Report) byFate() byClass {
 	return groups
 }
 
-// acts reports whether a file of this fate is made, replaced or removed, or is in the way.
+// acts reports whether a file of this class is created, replaced, removed or in conflict.
 func (f class) acts() bool { return f != identicalClass && f != leftOutClass }
 
-// Lines that the names of files which a restore is about have before anything else: each fate of them
-// so many, and all together.
+// The minimum numbers of lines for names of files that the restore acts on: for each class, and in total.
 const (
 	leastOfActs = 3
 	mostOfActs  = 8
 )
 
-// leastOf is how many lines the names need: some for each fate of files that a restore is about, or one.
-// Of the others the number is enough, which is shown with the facts.
+// leastOf returns the minimum number of lines for names: some for each class of files that the restore acts
+// on, or one. Other files need none, since the facts have their number.
 func (s Screen) leastOf(g byClass) int {
 	lines, extra := 0, 0
 	for _, f := range classes {
@@ -95,8 +94,8 @@ func (s Screen) leastOf(g byClass) int {
 	return max(1, lines+min(extra, mostOfActs))
 }
 
-// files writes the names of files on at most so many lines: those in conflict first. Files that stay as
-// they are have the lines that are left.
+// files writes the names of files on at most the given number of lines: those in conflict first, and unchanged
+// files last.
 func (p *painter) files(groups byClass, found *diffs, lines int) {
 	acting, others := 0, 0
 	for _, f := range classes {
@@ -136,7 +135,7 @@ func (p *painter) files(groups byClass, found *diffs, lines int) {
 			}
 		}
 		if more > 0 {
-			p.line(f.color, heading(f.word), counted(more, "more file"))
+			p.line(f.color, heading(f.word), visible.Count(more, "more file"))
 		}
 		if f.acts() && (len(rows) == 0 || len(groups[f]) <= leastOfActs && named < len(groups[f])) {
 			p.isCut = true
@@ -145,15 +144,15 @@ func (p *painter) files(groups byClass, found *diffs, lines int) {
 	}
 }
 
-// A Folded is a file, or a directory of which only the number of files is shown. Path can be shown.
+// A Folded is a file, or a directory with the number of its files. Path is escaped.
 type Folded struct {
 	Path  string
 	IsDir bool
 	Files int
 }
 
-// Fold shows files by their paths on at most so many lines: as many as fit have a line each, or their
-// directory has one. More is how many files have neither.
+// Fold returns files by their paths on at most the given number of lines: a line for each file, or for its
+// directory. More is the number of files without a line.
 func Fold(paths []string, lines int) (folded []Folded, more int) {
 	items := make([]preview.Item, len(paths))
 	for n, path := range paths {
@@ -166,15 +165,15 @@ func Fold(paths []string, lines int) (folded []Folded, more int) {
 	return folded, more
 }
 
-// A foldedRow is a file, or a directory of which only the number of files is shown.
+// A foldedRow is a file, or a directory with the number of its files.
 type foldedRow struct {
 	path string
 	dir  *directory // nil for a file
 	item *preview.Item
 }
 
-// fold shows files on at most so many lines: as many as fit have a line each, or their
-// directory has one. It returns how many files have neither.
+// fold returns files on at most the given number of lines: a line for each file, or for its directory. It also
+// returns the number of files without a line.
 func fold(items []preview.Item, lines int) (rows []foldedRow, more int) {
 	top := newDirectory("")
 	for n := range items {
@@ -213,7 +212,7 @@ func (r *foldedRow) count() int {
 	return r.dir.count
 }
 
-// rows are the entries of a directory, by path.
+// rows returns the entries of a directory, by path.
 func (d *directory) rows(prefix string) []foldedRow {
 	var rows []foldedRow
 	for _, sub := range d.dirs {
@@ -227,17 +226,17 @@ func (d *directory) rows(prefix string) []foldedRow {
 	return rows
 }
 
-// name writes the line of a file or a directory, which is never broken: of what is said of it the
-// first that leaves some room for the name.
+// name writes the line of a file or a directory, which is never broken. It takes the first note that leaves
+// enough room for the name.
 func (p *painter) name(f class, r *foldedRow, changes map[int]*difference) {
 	notes := []string{p.note(f, r, changes)}
 	switch {
 	case r.dir != nil:
 		if lines := r.dir.linesText(changes); lines != "" {
-			count := counted(r.dir.count, "file") + ", "
-			notes = []string{count + lines + ", " + sizeText(r.dir.bytes), count + lines, lines}
+			count := visible.Count(r.dir.count, "file") + ", "
+			notes = []string{count + lines + ", " + visible.Size(r.dir.bytes), count + lines, lines}
 		} else {
-			notes = append(notes, counted(r.dir.count, "file"))
+			notes = append(notes, visible.Count(r.dir.count, "file"))
 		}
 	default:
 		notes = []string{notes[0] + "  " + r.item.ID, notes[0], r.item.ID}
@@ -253,13 +252,13 @@ func (p *painter) name(f class, r *foldedRow, changes map[int]*difference) {
 	p.line(f.color, begin, cut(path, max(leastOfName, width-visible.Columns(note)))+"  "+note)
 }
 
-// leastOfName is how many columns of a name are shown at least.
+// leastOfName is the minimum number of columns of a name.
 const leastOfName = 16
 
-// note is what is said of a file or a directory.
+// note returns the text after the name of a file or a directory.
 func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) string {
 	if r.dir != nil {
-		return counted(r.dir.count, "file") + ", " + sizeText(r.dir.bytes)
+		return visible.Count(r.dir.count, "file") + ", " + visible.Size(r.dir.bytes)
 	}
 	i := r.item
 	switch change := changes[i.Number]; {
@@ -268,25 +267,25 @@ func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) strin
 	case change != nil && change.Why == "":
 		return linesOf(change.Added, change.Removed)
 	case i.Class == preview.Replaces:
-		return sizeText(i.Before.Bytes) + " to " + sizeText(i.Bytes)
+		return visible.Size(i.Before.Bytes) + " to " + visible.Size(i.Bytes)
 	case i.Class == preview.Removes:
-		return sizeText(i.Before.Bytes)
+		return visible.Size(i.Before.Bytes)
 	case i.Class == preview.Identical && i.Removed:
 		return "gone already"
 	case i.Class == preview.Identical && !i.IsFree():
-		return "the same file is there, " + sizeText(i.Bytes)
+		return "the same file is there, " + visible.Size(i.Bytes)
 	case (f == blockedClass || f == leftOutClass) && i.Reason != "":
 		return cutEnd(escaped(i.Reason), p.Columns/2)
 	}
-	return sizeText(i.Bytes)
+	return visible.Size(i.Bytes)
 }
 
 func linesOf(added, removed int) string {
-	return fmt.Sprintf("+%s -%s", digits(int64(added)), digits(int64(removed)))
+	return fmt.Sprintf("+%s -%s", visible.Number(added), visible.Number(removed))
 }
 
-// linesText counts the lines that change beneath a directory; "" where none were counted. Where
-// that was not done in each file, it says in how many.
+// linesText returns the number of lines that change beneath a directory; "" if none were counted. If some
+// files were not counted, it has the number of those that were.
 func (d *directory) linesText(changes map[int]*difference) string {
 	added, removed, compared := 0, 0, 0
 	for _, i := range d.items(nil) {
@@ -298,7 +297,7 @@ func (d *directory) linesText(changes map[int]*difference) string {
 	case compared == 0:
 		return ""
 	case compared < d.count:
-		return text + " in " + digits(int64(compared))
+		return text + " in " + visible.Number(compared)
 	default:
 		return text
 	}

@@ -4,35 +4,35 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// An Overview is what a preview shows, piece by piece, for a reader who goes through it. Nothing
-// in it is shared with the preview. The paths and texts of items and conflicts are as they are in
-// the decision block: who shows them escapes what cannot be seen. Everything else can be shown.
+// An Overview is a copy of the content of a preview for an interactive reader. The paths and texts of items
+// and conflicts are those of the decision block, and the caller escapes them. All other texts are escaped.
 type Overview struct {
 	ID      string // of the preview
 	Source  string // the candidate, in words
 	Title   string // that the signer has given it, quoted; "" for none
-	Word    string // what it comes to, in a word
-	Verdict string // what it comes to, in a sentence
+	Word    string // the result in a word
+	Verdict string // the result in a sentence
 	Grade   Grade
 	Root    string // of the restore, quoted where it needs it
-	Counts  string // of files, by what becomes of them
-	Size    string // that is written
+	Counts  string // of files, by their fate
+	Size    string // of the written files
 	Signers []string
-	Pinned  bool  // the operator trusts every one of them
+	Pinned  bool  // all signers are pinned
 	Held    bool  // the candidate is in quarantine
-	Facts   []Row // what else an operator must know; a row without a name goes on with the one before
+	Facts   []Row // the rows of the summary; a row without a name continues the previous one
 
 	Items     []Item // of the candidate, in the order of their numbers
 	Running   []int  // proposed items that may run by themselves, by number, the most dangerous first
 	Conflicts []Conflict
 }
 
-// A Grade says how good a verdict is.
+// A Grade is the severity of a verdict.
 type Grade int
 
 // The grades.
@@ -42,14 +42,14 @@ const (
 	Good
 )
 
-// A Fate is what becomes of an item.
+// A Fate is what the restore does with an item.
 type Fate int
 
-// The fates, in the order in which they want attention.
+// The fates, the most urgent first.
 const (
 	Blocked Fate = iota
 	Conflicting
-	Diverged // something else is there than a change set started from
+	Diverged // the existing file is not the one that the change set started from
 	Removed
 	Replaced
 	Created
@@ -57,7 +57,7 @@ const (
 	LeftAside // it is not proposed
 )
 
-// String is the fate in a word.
+// String returns the fate in a word.
 func (f Fate) String() string { return classes[f].word }
 
 // An Item is one output of the candidate, or one removal of a change set.
@@ -66,19 +66,19 @@ type Item struct {
 	ID, Path   string
 	Scope      string
 	Label      string
-	Reason     string // "" where the label says it all
-	Runs       string // why it may run by itself, "" for no reason to think so
+	Reason     string // "" if the label is enough
+	Runs       string // why it may run by itself; "" if it may not
 	SHA256     string
 	Mode, Time string
 	Bytes      int64
 	Fate       Fate
 	Before     *Existing // that is replaced or removed; nil for none
-	Removal    bool      // nothing shall be there
-	Free       bool      // it is proposed, and nothing is in the way of it
+	Removal    bool      // the file is removed
+	Free       bool      // it is proposed and not blocked
 	Restricted bool      // it may hold secrets: only a statement that names it restores it
 	Opens      bool      // it replaces a file that other users had less access to
 	Writable   bool      // it is created, and every user may write it
-	Conflicts  []int     // that are about it, by number
+	Conflicts  []int     // numbers of its conflicts
 }
 
 // Existing is a file that is replaced or removed.
@@ -91,23 +91,23 @@ type Existing struct {
 type Conflict struct {
 	Number     int
 	ID, Type   string
-	Path       string // what it is about
-	Items      []int  // none: it is about the whole candidate
+	Path       string // see [preview.Conflict]
+	Items      []int  // none: it concerns the whole candidate
 	Current    string
 	Claim      string
 	Authority  string
 	Risk       string
 	Resolution string
-	Decided    statement.Verdict // with the preview; "" for not yet
+	Decided    statement.Verdict // in the preview; "" if undecided
 
-	// OnlyAcknowledge: the statement cannot decide anything else on it.
+	// OnlyAcknowledge: the statement can only acknowledge it.
 	OnlyAcknowledge bool
 }
 
-// Overview returns the preview piece by piece. Free is as in [Screen].
+// Overview returns the content of the preview. Free is as in [Screen].
 func (p *Report) Overview(free uint64) Overview {
 	v := Overview{
-		ID: p.ID, Source: p.runText(), Title: p.titleText(), Root: name(p.Block.Root.Real), Counts: p.countsText(), Size: sizeText(p.bytesToWrite()),
+		ID: p.ID, Source: p.runText(), Title: p.titleText(), Root: name(p.Block.Root.Real), Counts: p.countsText(), Size: visible.Size(p.bytesToWrite()),
 		Signers: p.signers(), Pinned: p.isPinned(), Held: len(p.Held) > 0,
 	}
 	var color string
@@ -162,7 +162,7 @@ func shownConflict(c *preview.Conflict, number int) Conflict {
 	return out
 }
 
-// Summary is the recap of a preview as [Report.WriteRecap] writes it, a line for each row.
+// Summary returns the recap of [Report.WriteRecap], a line for each row.
 func (p *Report) Summary() []string {
 	var text strings.Builder
 	_ = p.WriteRecap(&text, Screen{Columns: wholeRow}) // a Builder takes all

@@ -10,7 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/restoretest"
 )
 
-// TestOverview: it has every item and every conflict, and each knows of the other.
+// TestOverview checks that an overview has all items and conflicts, with references to each other.
 func TestOverview(t *testing.T) {
 	p := restoretest.Mixed(t)
 	v := report.Of(p).Overview(1 << 30)
@@ -36,7 +36,7 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestFileClasses: each fate that a summary has is one of an overview.
+// TestFileClasses checks that an overview has the same fates as a summary.
 func TestFileClasses(t *testing.T) {
 	words := []string{"blocked", "conflict", "diverged", "remove", "replace", "create", "identical", "left out"}
 	for f, want := range words {

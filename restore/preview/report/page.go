@@ -34,7 +34,7 @@ var pageTemplate = sync.OnceValue(func() *template.Template {
 	whole := strings.Replace(pageHTML, "POLICY", policy, 1)
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"style": func() template.CSS { return template.CSS(pageCSS) },
-		// The script copies what is on the page, and the page needs it for nothing else.
+		// The script only copies the command.
 		"script": func() template.JS { return template.JS(pageJS) },
 		"words":  words,
 		"name":   name,
@@ -47,26 +47,23 @@ func hashSource(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// How much of one kind the page shows, in bytes of it; the JSON has all.
+// Limits of the page in bytes of one kind; the JSON has all.
 const (
 	treeBytes     = 3 << 20 // of the trees together
 	registerBytes = 1 << 20
 	diffBytes     = 3 << 17
 )
 
-// WritePage writes the preview for people, as one HTML page that needs neither a
-// network nor a script: what a summary has, in the same order, then the ten sections of
-// protocol section 8, the conflict register with what differs in text files first. Approve is the
-// command line that approves what is recommended, "" for none; a button copies it, where scripts
-// run. Every name and every text
-// that comes from a bundle or from the disk is escaped, and what cannot be seen
-// is shown as an escape. The page says how much it leaves out; the JSON has all.
-// The same preview gives the same bytes, but for the free bytes, which are as in [Screen].
+// WritePage writes the preview as one HTML page that works without a network or a script: the rows of a
+// summary in the same order, then the conflict register with the differences of text files, and the other
+// sections of protocol section 8. Approve is the command line of the recommended approval, "" for none; a
+// button copies it if scripts run. Every name and every text from a bundle or from the disk is escaped,
+// invisible characters too. The page has the number of entries that it leaves out; the JSON has all entries.
+// The same preview returns the same bytes, except for the free bytes, which are as in [Screen].
 //
-// It reads the files that differ, so the restore must still be open. The error
-// is that of a source that is not what was signed, [ErrUnsettled] when the
-// restore root is not the one that was previewed any more, or ctx's; then
-// nothing was written. Contents of restricted context are never shown.
+// It reads the files that differ, so the restore must still be open. It writes nothing and returns an error
+// if a source differs from the signed one, if the restore root changed ([ErrUnsettled]), or if ctx ends.
+// Contents of restricted context are never shown.
 func (p *Report) WritePage(ctx context.Context, w io.Writer, approve string, free uint64) error {
 	page, err := p.page(ctx, free)
 	if err != nil {
@@ -84,9 +81,8 @@ func (p *Report) WritePage(ctx context.Context, w io.Writer, approve string, fre
 	return err
 }
 
-// PagePerm returns the permission bits of a file with the page: those who may read it may
-// read every output, and every existing file that the page compares, too. The umask is the
-// caller's to take off.
+// PagePerm returns the permission bits for a file with the page: only users who may read every output and
+// every compared file may read it. The caller applies the umask.
 func (p *Report) PagePerm() fs.FileMode {
 	perm := fs.FileMode(0o644)
 	for run := range p.preview.Restore().Plan().Runs() {
@@ -117,8 +113,8 @@ func (p *Report) PagePerm() fs.FileMode {
 	return perm | 0o600
 }
 
-// readersOf returns who may read the files of a directory that grants this: who may list and
-// enter it.
+// readersOf returns the classes of users that may read files in a directory with this mode: those that may
+// list and enter it.
 func readersOf(granted uint32, err error) fs.FileMode {
 	perm := fs.FileMode(0o644)
 	for _, class := range []uint32{0o050, 0o005} {
@@ -129,8 +125,7 @@ func readersOf(granted uint32, err error) fs.FileMode {
 	return perm
 }
 
-// page is what the template shows. Its texts are as they are in the block; the
-// template makes them safe to see.
+// page is the input of the template. Its texts are those of the block; the template escapes them.
 type page struct {
 	ID         string
 	Approve    string // a command line
@@ -158,19 +153,19 @@ type field struct {
 	kind        fieldKind
 }
 
-// fieldKind says what the value of a field is.
+// fieldKind is the kind of value of a field.
 type fieldKind int
 
 const (
 	prose fieldKind = iota
-	ident           // an identity of ours
+	ident           // an ID of this program
 	named           // a name that comes from a bundle or from the disk
 )
 
-// Code says that a value is not prose.
+// Code reports whether a value is not prose.
 func (f field) Code() bool { return f.kind != prose }
 
-// cell is the value in a table of Markdown.
+// cell returns the value for a Markdown table.
 func (f field) cell() string {
 	if f.kind == named {
 		return Quote(f.Value)
@@ -198,10 +193,10 @@ func (p *Report) page(ctx context.Context, free uint64) (*page, error) {
 	return v, nil
 }
 
-// budget is how much may still be shown of something.
+// budget is the remaining amount of something that may be shown.
 type budget struct{ left int }
 
-// take takes n, or all that is left and says no.
+// take takes n from the budget and reports whether that was left; if not, it takes the rest.
 func (b *budget) take(n int) bool {
 	if n > b.left {
 		b.left = 0
@@ -211,7 +206,7 @@ func (b *budget) take(n int) bool {
 	return true
 }
 
-// costOf is about what texts take up on the page, with the markup around them.
+// costOf returns the approximate size of texts on the page, with their markup.
 func costOf(markup int, texts ...string) int {
 	for _, text := range texts {
 		markup += len(template.HTMLEscapeString(words(text)))

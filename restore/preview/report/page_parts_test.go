@@ -34,7 +34,7 @@ func outline(b *branch) string {
 	return out.String()
 }
 
-// TestTree: directories that hold nothing but one other are one.
+// TestTree checks that a directory with a single directory is joined with it.
 func TestTree(t *testing.T) {
 	for _, c := range []struct{ paths, want string }{
 		{"a", "a "},
@@ -52,7 +52,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestTreeLimits: what is left out is counted, whatever leaves it out.
+// TestTreeLimits checks that the tree counts the entries that it leaves out.
 func TestTreeLimits(t *testing.T) {
 	many := func(n int, format string) (paths []string) {
 		for i := range n {
@@ -199,21 +199,6 @@ func TestShownNames(t *testing.T) {
 	for text, want := range map[string]string{"a \"b\"\n": `a "b"\n`, `\n`: `\\n`, "\u00ad": `\u00ad`, "\xff": `\xff`, strings.Repeat("a", 5096): strings.Repeat("a", 4096) + " … (1,000 more bytes)"} {
 		if got := words(text); got != want {
 			t.Errorf("words(%q) = %s, want %s", text, got, want)
-		}
-	}
-}
-
-func TestSizes(t *testing.T) {
-	for n, want := range map[int64]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1.0 MiB", 1 << 20: "1.0 MiB", 1 << 40: "1.0 TiB", math.MaxInt64: "8.0 EiB",
-	} {
-		if got := sizeText(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", 100000: "100,000"} {
-		if got := digits(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
 }

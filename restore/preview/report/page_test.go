@@ -226,7 +226,7 @@ func hostileScene(t testing.TB, name string) *preview.Preview {
 	return s.Preview()
 }
 
-// TestPageShowsNames: a name is there as an escape, and can be read.
+// TestPageShowsNames checks that the page shows escaped names.
 func TestPageShowsNames(t *testing.T) {
 	page := pageOf(t, hostileScene(t, "\u202egpj.exe"))
 	if n := strings.Count(page, `\u202egpj.exe`); n < 15 {
@@ -237,7 +237,7 @@ func TestPageShowsNames(t *testing.T) {
 	}
 }
 
-// TestPageIsTheSame: for the same preview, and for the same one made again.
+// TestPageIsTheSame checks that equal previews have equal pages.
 func TestPageIsTheSame(t *testing.T) {
 	s := diffScene(t, "old\n", "new\n")
 	p := s.Preview()
@@ -258,7 +258,7 @@ func diffScene(t testing.TB, current, candidate string) *scene {
 	return s
 }
 
-// TestPageDifferences: what is shown of a file that differs.
+// TestPageDifferences checks the difference of each kind of file on the page.
 func TestPageDifferences(t *testing.T) {
 	digest := func(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
 	lines := func(n int, text string) string { return strings.Repeat(text+"\n", n) }
@@ -274,11 +274,11 @@ func TestPageDifferences(t *testing.T) {
 		{"empty", "", "a\n", []string{`"add">+a`, "+1 −0"}},
 		{"emptied", "a\n", "", []string{`"del">-a`, "+0 −1"}},
 		{"escape", "a\x1b[2J\n", "a\\x1b[2J\n", []string{`-a<mark>\x1b</mark>[2J`, `+a\x1b[2J`}},
-		{"binary", "a\x00b", "a\n", []string{"binary: current state 3 B, candidate 2 B; sha256 " + digest("a\x00b") + ", " + digest("a\n")}},
-		{"binary candidate", "a\n", "\xff\xfe", []string{"binary: current state 2 B, candidate 2 B; sha256 " + digest("a\n") + ", " + digest("\xff\xfe")}},
+		{"binary", "a\x00b", "a\n", []string{"binary: current state 3 bytes, candidate 2 bytes; sha256 " + digest("a\x00b") + ", " + digest("a\n")}},
+		{"binary candidate", "a\n", "\xff\xfe", []string{"binary: current state 2 bytes, candidate 2 bytes; sha256 " + digest("a\n") + ", " + digest("\xff\xfe")}},
 		{"long line", "a\n", strings.Repeat("é", 501) + "\n", []string{"+" + strings.Repeat("é", 500) + "<i> … 1 more characters</i>"}},
 		{"largest", lines(1<<17, "x"), "x\n", []string{"+0 −131071", "129073 more lines are left out"}},
-		{"too large", lines(1<<17, "x") + "y", "x\n", []string{"too large to compare here, the limit is 256.0 KiB: current state 256.0 KiB, candidate 2 B"}},
+		{"too large", lines(1<<17, "x") + "y", "x\n", []string{"too large to compare here, the limit is 256.0 KiB: current state 256.0 KiB, candidate 2 bytes"}},
 		{"too large a candidate", "x", lines(1<<17, "x") + "y", []string{"too large to compare here"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -375,7 +375,7 @@ func TestPageShowsNewFiles(t *testing.T) {
 	page := html.UnescapeString(pageOf(t, s.Preview()))
 	_, page, _ = strings.Cut(page, `id="diffs"`)
 	page, _, _ = strings.Cut(page, "</section>")
-	for _, want := range []string{`"add">+first<mark>\u202e</mark>`, `"add">+<b>`, "+2 −0", "new, binary: candidate 1 B, sha256 " + fmt.Sprintf("%x", sha256.Sum256([]byte{0})), "new, too large to show here, the limit is 256.0 KiB: candidate 256.0 KiB", "+0 −0"} {
+	for _, want := range []string{`"add">+first<mark>\u202e</mark>`, `"add">+<b>`, "+2 −0", "new, binary: candidate 1 byte, sha256 " + fmt.Sprintf("%x", sha256.Sum256([]byte{0})), "new, too large to show here, the limit is 256.0 KiB: candidate 256.0 KiB", "+0 −0"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%.4000s", want, page)
 		}
@@ -405,7 +405,7 @@ func TestPageOfTamperedSource(t *testing.T) {
 	}
 }
 
-// TestPageOfAnotherState: what was previewed is shown, or nothing.
+// TestPageOfAnotherState checks that there is no page if the restore root changed.
 func TestPageOfAnotherState(t *testing.T) {
 	s := diffScene(t, "old\n", "new\n")
 	p := s.Preview()
@@ -428,7 +428,7 @@ func TestPageCancelled(t *testing.T) {
 	}
 }
 
-// TestPageCannotBeWritten: it is written at once, and the error is the answer.
+// TestPageCannotBeWritten checks that the page is written at once, and that an error is returned.
 func TestPageCannotBeWritten(t *testing.T) {
 	p := newScene(t).Preview()
 	w := &failingWriter{}
@@ -438,7 +438,7 @@ func TestPageCannotBeWritten(t *testing.T) {
 	must(t, report.Of(p).WritePage(t.Context(), &failingWriter{left: 1}, "", 0))
 }
 
-// TestPageVerdicts: what stands at the top.
+// TestPageVerdicts checks the verdict at the top of the page.
 func TestPageVerdicts(t *testing.T) {
 	taken := func(s *scene, paths ...string) {
 		for _, path := range paths {
@@ -476,7 +476,7 @@ func TestPageVerdicts(t *testing.T) {
 	}
 }
 
-// TestPageDeepPath: directories nest so far and no farther.
+// TestPageDeepPath checks the limit of nested directories.
 func TestPageDeepPath(t *testing.T) {
 	s := bareScene(t)
 	deep := strings.Repeat("d/", 1500)
@@ -532,7 +532,7 @@ func TestPageFree(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"a": "1"})
 	p := s.Preview()
-	for free, want := range map[uint64]string{0: "<dd>1 B to write</dd>", 3 << 30: "<dd>1 B to write, 3.0 GiB free</dd>"} {
+	for free, want := range map[uint64]string{0: "<dd>1 byte to write</dd>", 3 << 30: "<dd>1 byte to write, 3.0 GiB free</dd>"} {
 		var page strings.Builder
 		must(t, report.Of(p).WritePage(t.Context(), &page, "", free))
 		if !strings.Contains(page.String(), want) {

@@ -7,8 +7,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// register is section 6: the conflicts by type, in the order in which the first
-// of each type is found.
+// register is section 6: the conflicts by type, in the order of the first of each type.
 type register struct {
 	Groups []conflictGroup
 	Count  int
@@ -24,7 +23,7 @@ type conflictGroup struct {
 type conflictRow struct {
 	*preview.Conflict
 	Number string // of the conflict, or of several
-	Name   string // what it is about
+	Name   string // see [preview.Conflict]
 	IDs    string // of its items
 	Diff   int    // the number of the item whose difference is shown, or 0
 }

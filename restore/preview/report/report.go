@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -17,9 +18,14 @@ type Report struct {
 	isProposed []bool         // by item: it is proposed
 }
 
-// Of returns the report of a preview as it is now: see [Preview.HeldBy].
+// Of returns the report of a preview; see [preview.Preview.HeldBy].
 func Of(p *preview.Preview) *Report {
 	r := &Report{Shown: p.Shown(), preview: p}
+	for n := range r.Block.Conflicts {
+		if c := &r.Block.Conflicts[n]; len(c.Places) > 0 {
+			c.Current, c.Claim = withNames(c.Current), withNames(c.Claim)
+		}
+	}
 	r.items = slices.Concat(r.Block.Items, r.Block.ReferenceOnly, r.Block.DoNotRestore)
 	slices.SortFunc(r.items, func(a, b preview.Item) int { return a.Number - b.Number })
 	r.isProposed = make([]bool, len(r.items))
@@ -32,7 +38,7 @@ func Of(p *preview.Preview) *Report {
 // proposes reports whether an item is proposed.
 func (p *Report) proposes(i *preview.Item) bool { return p.isProposed[i.Number-1] }
 
-// numbers are the numbers of the items that fit.
+// numbers returns the numbers of the items that fit.
 func (p *Report) numbers(fits func(*preview.Item) bool) []int {
 	var numbers []int
 	for n := range p.items {
@@ -71,8 +77,8 @@ func (p *Report) writeSource(out *reporter) {
 	p.writeQuarantine(out)
 }
 
-// writeQuarantine says why nothing may be committed before it is clarified
-// (protocol section 12).
+// writeQuarantine writes the findings that block a commit until a person releases the candidate (protocol
+// section 12).
 func (p *Report) writeQuarantine(out *reporter) {
 	if len(p.Held) == 0 {
 		return
@@ -101,19 +107,19 @@ func (r *reporter) questions(fields []field) {
 	r.line("")
 }
 
-// riskOfIdentity reports whether there is an identity layer, or a file with the name of one,
-// that is not known to be of the operator's agent.
+// riskOfIdentity returns whether an identity layer, or a file with the name of one, may be of another agent
+// than the operator's.
 func riskOfIdentity(i *preview.IdentityReview) string {
 	switch {
 	case i.Same != nil && *i.Same || i.Items+i.Possible == 0:
 		return preview.No
 	case i.Items == 0:
-		return preview.Yes + inParentheses(counted(i.Possible, "item")+" may be identity layer, by name")
+		return preview.Yes + inParentheses(visible.Count(i.Possible, "item")+" may be identity layer, by name")
 	}
 	return preview.Yes
 }
 
-// noneIf says "none" of a savepoint that is not there.
+// noneIf returns "none" for a missing savepoint.
 func noneIf(id string) string {
 	if id == preview.Unknown {
 		return "none"
@@ -180,6 +186,6 @@ func (r *reporter) row(cells ...string) { r.line("| %s |", strings.Join(cells, "
 
 func (r *reporter) more(n int) {
 	if n > maxRows {
-		r.line("\n%s more; `--json` lists all.", digits(int64(n-maxRows)))
+		r.line("\n%s more; `--json` lists all.", visible.Number(n-maxRows))
 	}
 }

@@ -117,7 +117,7 @@ func checkShown(t *testing.T, name, shown string) {
 	}
 }
 
-// TestQuote: what is quoted can be distinguished from everything else that is quoted.
+// TestQuote checks that two names are never quoted alike.
 func TestQuote(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range append(hostileNames, "", "a", `a\`, `a\|`, `a|`, `a\\|`, "é", "名", "a b", `\n`, "\n", `\u202e`) {
@@ -424,7 +424,7 @@ func TestPageSaysNotRestored(t *testing.T) {
 	}
 }
 
-// TestReportCannotBeWritten: the first error is the answer, wherever it is.
+// TestReportCannotBeWritten checks that the first error of a write is returned.
 func TestReportCannotBeWritten(t *testing.T) {
 	p := newScene(t).Preview()
 	n := strings.Count(reportOf(t, p), "\n")

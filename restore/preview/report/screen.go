@@ -18,29 +18,29 @@ type Screen struct {
 	Lines   int    // of the terminal; a summary takes fewer, and at most [MaxLines]
 	Color   bool   // colors may be written
 	Free    uint64 // bytes that are free for the restore; 0 if that is not known
-	// Next are the last rows, which say how to go on. Their values are never broken, so that a
-	// command can be copied.
+	// Next are the last rows, with the next commands. Their values are never broken, so that a command
+	// can be copied.
 	Next  []Row
 	After int // lines that follow on the same screen
 
 	squeeze squeeze
 }
 
-// squeeze is what a summary does without that has too few lines. Each includes those before it.
+// squeeze is what a summary leaves out if it has too few lines. Each value includes those before it.
 type squeeze int
 
 const (
 	noGaps     squeeze = iota + 1 // empty lines
-	shortHeld                     // what holds a candidate, after a line
+	shortHeld                     // rows about quarantine, secrets and other users, after a line
 	shortKinds                    // resolutions, after a line
 	shortNames                    // names of files, but for one line of each fate
 	mostSqueeze
 )
 
-// A Row is a name and what is said of it. Short is shown, whole, where the value has no room; "" for none.
+// A Row is a name and a value. If the value does not fit, Short is shown; "" for none.
 type Row struct{ Name, Value, Short string }
 
-// Fits reports whether the value of a [Row] has room on one line.
+// Fits reports whether the value of a [Row] fits on one line.
 func (s Screen) Fits(value string) bool {
 	return visible.Columns(value) <= max(MinColumns, s.Columns)-labelWidth
 }
@@ -52,10 +52,9 @@ const (
 	LowScreen  = 30 // lines of a terminal that has few
 )
 
-// WriteSummary writes what an operator must know before an approval, on at most [MaxLines] lines of
-// the terminal: what the preview comes to, how much of it, who has signed it, what is in the way, and
-// the names of files, first those that replace something or are in conflict. A directory whose files
-// do not fit is one line. [Report.WriteMarkdown] has all of it.
+// WriteSummary writes a summary for the operator on at most [MaxLines] lines of the terminal: the result, the
+// size, the signers, the conflicts, and the names of files, first those that replace a file or are in
+// conflict. A directory whose files do not fit is one line. [Report.WriteMarkdown] writes everything.
 //
 // It reports whether the screen has room for that and for the lines that follow. If not, the summary
 // is as long as on a large screen, and only names and advice are shortened: the verdict, the signers,
@@ -74,8 +73,8 @@ func (p *Report) WriteSummary(ctx context.Context, w io.Writer, s Screen) (fits 
 	return fits, err
 }
 
-// layOut is the summary for a screen, without empty lines if it fits only so, or else for a large one: with
-// so much left out that it has at most [MaxLines].
+// layOut returns the summary for a screen, without empty lines if it fits only then. If it does not fit, it
+// returns a summary of at most [MaxLines].
 func (p *Report) layOut(s Screen, found *diffs) (text []byte, fits bool) {
 	lines := min(MaxLines, s.Lines-1-s.After)
 	for _, s.squeeze = range []squeeze{0, noGaps} {
@@ -92,9 +91,9 @@ func (p *Report) layOut(s Screen, found *diffs) (text []byte, fits bool) {
 	return text, false
 }
 
-// arrange is the summary on so many lines, if they are enough for what is never left out. The other
-// facts have the lines that this, the last rows and some names of each fate leave; then come the advice
-// on conflicts and the other names, last those of files that stay as they are.
+// arrange returns the summary on the given number of lines, if they are enough for the rows that are never
+// left out. The lines that remain beside the last rows and some names of each class are used for the other
+// facts, then for resolutions of conflicts, and then for other names, those of unchanged files last.
 func (p *Report) arrange(s Screen, found *diffs, lines int) (text []byte, height int, isCut bool) {
 	groups, kinds, head := p.byFate(), kindsOfConflicts(p.Block.Conflicts), s.painter()
 	head.verdict(p)
@@ -113,8 +112,8 @@ func (p *Report) arrange(s Screen, found *diffs, lines int) (text []byte, height
 	return text, head.height + names.height + foot.height, head.isCut || names.isCut
 }
 
-// foot are the last rows, on so many lines: where these are not enough, the longest values have their
-// short form. Neither is ever cut, since it may be a command to be copied, unless it takes half of a screen.
+// foot returns the last rows on the given number of lines. If these are not enough, the longest values have
+// their short form. A value is cut only if it takes half of a screen, because it may be a command to copy.
 func (s Screen) foot(lines int) *painter {
 	rows, isShort := slices.Clone(s.Next), make([]bool, len(s.Next))
 	for {
@@ -138,14 +137,14 @@ func (s Screen) foot(lines int) *painter {
 	}
 }
 
-// maxLastRow is how many lines a last row takes at most.
+// maxLastRow is the maximum number of lines of a last row.
 const maxLastRow = MaxLines / 2
 
-// WriteRecap writes what is approved in a few lines, to stand above the question.
+// WriteRecap writes the approval in a few lines, above the question.
 func (p *Report) WriteRecap(w io.Writer, s Screen) error {
 	out := s.painter()
 	word, _, color := p.outcome()
-	out.rowOf(bold+";"+color, word+": ", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), sizeText(p.bytesToWrite()), cut(name(p.Block.Root.Real), maxRowLines*out.Columns)), wholeLines)
+	out.rowOf(bold+";"+color, word+": ", fmt.Sprintf("%s, %s to write, in %s", p.countsText(), visible.Size(p.bytesToWrite()), cut(name(p.Block.Root.Real), maxRowLines*out.Columns)), wholeLines)
 	out.rowOf("", "", "signed by "+strings.Join(p.signers(), ", "), wholeLines)
 	out.rowOf("", "", "conflicts: "+p.conflictsText(), wholeLines)
 	for _, risk := range []struct {
@@ -159,17 +158,20 @@ func (p *Report) WriteRecap(w io.Writer, s Screen) error {
 			out.row(risk.color, risk.name, text)
 		}
 	}
+	if others := p.othersText(); others != "" {
+		out.rowOf(red, "", others, wholeLines)
+	}
 	out.row("", "", "\"spectrum rollback\" can undo the commit, which prints the command")
 	_, err := out.text.WriteTo(w)
 	return err
 }
 
-// painter writes lines, up to a limit, and counts how many lines of the terminal they take.
+// painter writes lines, and counts the lines of the terminal that they take.
 type painter struct {
 	Screen
 	text   bytes.Buffer
 	height int
-	isCut  bool // something that belongs on the first screen is missing
+	isCut  bool // a row that belongs on the first screen is missing
 }
 
 func (s Screen) painter() *painter {
@@ -193,37 +195,36 @@ func (p *painter) colored(color, text string) string {
 	return "\x1b[" + color + "m" + text + "\x1b[0m"
 }
 
-// heading is the beginning of a row with a name.
+// heading returns the beginning of a row with a name.
 func heading(name string) string { return fmt.Sprintf("  %-*s", labelWidth-2, name) }
 
 // labelWidth is the width of the names of rows.
 const labelWidth = 13
 
-// line writes a line, which the terminal breaks where it is too long. The color is of the
-// prefix.
+// line writes a line with a colored prefix. The terminal breaks it if it is too long.
 func (p *painter) line(color, prefix, text string) {
 	p.text.WriteString(p.colored(color, prefix) + text + "\n")
 	p.height += max(1, (visible.Columns(prefix+text)+p.Columns-1)/p.Columns)
 }
 
-// gap writes an empty line, where there is room for one.
+// gap writes an empty line, if there is room for one.
 func (p *painter) gap() {
 	if p.squeeze < noGaps {
 		p.line("", "", "")
 	}
 }
 
-// maxRowLines is how many lines one row takes whose text may be of any length, and wholeLines
-// those of a row that is never cut, since its text has a limit.
+// maxRowLines is the maximum number of lines of a row with a text of any length, and wholeLines that of a row
+// that is never cut, because its text has a limit.
 const (
 	maxRowLines = 3
 	wholeLines  = MaxLines
 )
 
-// row writes a text after a prefix, broken between words. What is too long is cut.
+// row writes a text after a prefix, broken between words and cut if it is too long.
 func (p *painter) row(color, prefix, text string) { p.rowOf(color, prefix, text, maxRowLines) }
 
-// rowOf is row with at most so many lines.
+// rowOf is row with a maximum number of lines.
 func (p *painter) rowOf(color, prefix, text string, most int) {
 	indent := visible.Columns(prefix)
 	lines := broken(text, p.Columns-indent)
@@ -239,8 +240,8 @@ func (p *painter) rowOf(color, prefix, text string, most int) {
 	}
 }
 
-// broken breaks a text between words into lines of at most so many columns. A word that is
-// longer than a line is broken too.
+// broken breaks a text between words into lines of at most width columns. It also breaks a word that is longer
+// than a line.
 func broken(text string, width int) []string {
 	var lines []string
 	line, used := "", 0
@@ -263,10 +264,10 @@ func broken(text string, width int) []string {
 	return append(lines, line)
 }
 
-// ellipsis marks what is left out of a text.
+// ellipsis replaces the part of a text that is left out.
 const ellipsis = "…"
 
-// cutEnd shortens a text to so many columns, at its end.
+// cutEnd shortens a text to width columns, at its end.
 func cutEnd(text string, width int) string {
 	if visible.Columns(text) <= width {
 		return text
@@ -274,7 +275,7 @@ func cutEnd(text string, width int) string {
 	return strings.TrimRight(text[:visible.Within(text, width-1-visible.Columns(ellipsis))], " ") + " " + ellipsis
 }
 
-// cut shortens a text to so many columns, in the middle: the end of a path says most.
+// cut shortens a text to width columns, in the middle, because the end of a path matters most.
 func cut(text string, width int) string {
 	if visible.Columns(text) <= width {
 		return text

@@ -101,7 +101,7 @@ func TestSummaryOrder(t *testing.T) {
 	}
 	text := summary(t, p, report.Screen{Columns: 80, Lines: 40})
 	at := -1
-	for _, want := range []string{"IN PART: ", "files      2 in conflict, 2 to create, 1 left out", "C-002 state_conflict: preview again with --replace", "C-003 state_conflict: leave R-003 out", "conflict   b/changed.txt  +2 -1  R-002\n", "conflict   b/same.txt  the same file is there, 4 B  R-003\n", "create     a/new.txt  4 B  R-001\n", "left out   deploy/.env  the scope was"} {
+	for _, want := range []string{"IN PART: ", "files      2 in conflict, 2 to create, 1 left out", "C-002 state_conflict: preview again with --replace", "C-003 state_conflict: leave R-003 out", "conflict   b/changed.txt  +2 -1  R-002\n", "conflict   b/same.txt  the same file is there, 4 bytes  R-003\n", "create     a/new.txt  4 bytes  R-001\n", "left out   deploy/.env  the scope was"} {
 		next := strings.Index(text, want)
 		if next <= at {
 			t.Errorf("%q is not there, or not after the line before it:\n%s", want, text)
@@ -173,7 +173,7 @@ func TestSummaryOfLowScreen(t *testing.T) {
 
 // TestSummaryCounts: each file is named, is in a directory that is, or is counted.
 func TestSummaryCounts(t *testing.T) {
-	line := regexp.MustCompile(`(?m)^  create     (?:([0-9,]+) more files?$|\S+/  ([0-9,]+) files?, |\S+  [0-9.]+ B  R-\d+$)`)
+	line := regexp.MustCompile(`(?m)^  create     (?:([0-9,]+) more files?$|\S+/  ([0-9,]+) files?, |\S+  [0-9.]+ bytes?  R-\d+$)`)
 	for _, width := range []int{1, 3, 30} {
 		for _, all := range []int{1, 2, 35, 700} {
 			s := bareScene(t)
@@ -206,21 +206,21 @@ func TestSummaryLongRows(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"a": "1"})
 	text := summary(t, s.Preview(), report.Screen{Columns: 80, Lines: 24, Next: []report.Row{{Name: "report", Value: strings.Repeat("p", 4096)}}})
-	for _, want := range []string{"READY: ", "1 to create", "signed by ", "  create     a  1 B  R-001\n"} {
+	for _, want := range []string{"READY: ", "1 to create", "signed by ", "  create     a  1 byte  R-001\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
 	}
 }
 
-// TestRecap: what stands above the question fits in six lines of 80 columns.
+// TestRecap checks that the recap fits in six lines of 80 columns.
 func TestRecap(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"a": "1", ".git/hooks/pre-commit": "#!/bin/sh\n"})
 	var text strings.Builder
 	must(t, report.Of(s.Preview()).WriteRecap(&text, report.Screen{Columns: 80, Lines: 24}))
 	folded := strings.Join(strings.Fields(text.String()), " ") // the path of the root may need a line of its own
-	for _, want := range []string{"READY: 2 to create, 11 B to write, in ", "signed by ", "(not pinned)", "conflicts: ", ".git/hooks/pre-commit", "spectrum rollback"} {
+	for _, want := range []string{"READY: 2 to create, 11 bytes to write, in ", "signed by ", "(not pinned)", "conflicts: ", ".git/hooks/pre-commit", "spectrum rollback"} {
 		if !strings.Contains(folded, want) {
 			t.Errorf("no %q in:\n%s", want, text.String())
 		}
@@ -346,7 +346,7 @@ func TestSummaryNamesWhatChanges(t *testing.T) {
 	}
 }
 
-// TestSummaryTypes: conflicts are counted by type.
+// TestSummaryTypes checks that conflicts are counted by type.
 func TestSummaryTypes(t *testing.T) {
 	s := bareScene(t)
 	s.Add("run-1", map[string]string{"a": "1", "b": "2", ".git/hooks/pre-commit": "#!/bin/sh\n"})
@@ -358,7 +358,7 @@ func TestSummaryTypes(t *testing.T) {
 	}
 }
 
-// TestSummaryNames: no row of a name is broken, on the narrowest screen too.
+// TestSummaryNames checks that no row with a name is broken, on the narrowest screen too.
 func TestSummaryNames(t *testing.T) {
 	s := bareScene(t)
 	files := map[string]string{"deploy/.env": "secret", "a-rather-long-name-of-a-file": "x"}

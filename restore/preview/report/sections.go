@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
@@ -85,7 +86,7 @@ func identityFields(i *preview.IdentityReview) []field {
 	}
 }
 
-// undeclaredIdentity explains a "no" without a declaration.
+// undeclaredIdentity returns the explanation of a "no" without a declaration.
 func undeclaredIdentity(i *preview.IdentityReview) string {
 	if i.Items > 0 {
 		return ""
@@ -98,12 +99,12 @@ func undeclaredIdentity(i *preview.IdentityReview) string {
 		if why != "" {
 			why += "; "
 		}
-		why += counted(i.Possible, "item") + " may be, by name"
+		why += visible.Count(i.Possible, "item") + " may be, by name"
 	}
 	return inParentheses(why)
 }
 
-// notDeclared is why an answer is not known.
+// notDeclared is the reason for an unknown answer.
 const notDeclared = "the signer has not declared scopes"
 
 func inParentheses(why string) string {
@@ -138,7 +139,7 @@ func (p *Report) approvalFields() (fields []field) {
 	return fields
 }
 
-// planNotes are the sentences after the recommended plan.
+// planNotes returns the sentences after the recommended plan.
 func (p *Report) planNotes() []string {
 	var notes []string
 	if p.Part != "" {
@@ -160,7 +161,7 @@ func (p *Report) planNotes() []string {
 	return append(notes, note)
 }
 
-// listed is section 3, 4 or 5: what is alike in a table, and the tree of all.
+// listed is section 3, 4 or 5: a table with a row for similar items, and the tree of all items.
 type listed struct {
 	Number, Title string
 	Proposed      bool
@@ -169,7 +170,7 @@ type listed struct {
 	Tree          *branch // nil: there is nothing
 }
 
-// lists are the sections 3 to 5.
+// lists returns the sections 3 to 5.
 func (p *Report) lists(diffs map[int]bool) []listed {
 	room := &budget{treeBytes}
 	var all []listed
@@ -192,16 +193,15 @@ func (p *Report) lists(diffs map[int]bool) []listed {
 	return all
 }
 
-// kind is a row of items that are alike in all that the protocol asks of them.
+// kind is a row of items with the same values in all columns of the protocol.
 type kind struct {
 	IDs, Item, Scope, Why, Risk, Label string
 
 	numbers []int
-	named   bool // it is one item that has to be named
+	named   bool // one item that is always named
 }
 
-// kindsOf puts items together that have scope, reason, risk and label in common,
-// in the order of the first of each.
+// kindsOf groups items by scope, reason, risk and label, in the order of the first of each group.
 func kindsOf(items []preview.Item) []kind {
 	var kinds []kind
 	at := map[[5]string]int{}
@@ -209,7 +209,7 @@ func kindsOf(items []preview.Item) []kind {
 		i := &items[n]
 		k := kind{Item: name(i.Path), Scope: string(i.Scope), Why: reasonOf(i), Risk: riskOf(i), Label: string(i.Label)}
 		key := [...]string{k.Scope, k.Why, k.Risk, k.Label, ""}
-		if i.Runs != "" || i.Follow { // it is named, whatever it is like
+		if i.Runs != "" || i.Follow { // it is always named
 			key[4] = i.ID
 		}
 		place, ok := at[key]
@@ -225,13 +225,13 @@ func kindsOf(items []preview.Item) []kind {
 		k := &kinds[n]
 		k.IDs = shortened(k.numbers)
 		if len(k.numbers) > 1 {
-			k.Item = counted(len(k.numbers), "file")
+			k.Item = visible.Count(len(k.numbers), "file")
 		}
 	}
 	return kinds
 }
 
-// reasonOf is what whyOf says, without Markdown's escapes.
+// reasonOf is whyOf without the escapes of Markdown.
 func reasonOf(i *preview.Item) string {
 	if i.Reason != "" {
 		return i.Reason

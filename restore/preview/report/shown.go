@@ -6,33 +6,30 @@ import (
 	"unicode/utf8"
 
 	"github.com/spectrumfs/spectrum/internal/visible"
-	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
-// maxWords is how many bytes of one text the page shows; paths are no longer.
+// maxWords is the number of bytes of one text that the page shows; paths are not longer.
 const maxWords = 4096
 
-// words shows words on the page as the Markdown does, without its markup: what
-// cannot be seen, or reorders what is seen, is an escape. It says how much of a
-// long text is left out.
+// words returns a text for the page, with escapes for characters that are invisible or reorder the text. The
+// end of a long text is replaced by the number of its bytes.
 func words(s string) string {
 	more := ""
 	if len(s) > maxWords {
-		more = fmt.Sprintf(" … (%s more bytes)", digits(int64(len(s)-maxWords)))
+		more = fmt.Sprintf(" … (%s more bytes)", visible.Number(len(s)-maxWords))
 		s = s[:maxWords]
 	}
 	return escaped(s) + more
 }
 
-// escaped has an escape for everything that cannot be seen, or reorders what is.
+// escaped returns a text with escapes for characters that are invisible or reorder the text.
 func escaped(s string) string {
 	quoted := visible.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// Name shows a name: as it is when it is plain, else quoted, so that where it
-// begins and ends can be seen. A plain name never begins with a quote, so no two
-// names are shown as one.
+// Name returns a plain name unchanged, and quotes any other name, so that its beginning and end are visible.
+// A plain name never begins with a quote, so two names never look alike.
 func Name(s string) string { return name(s) }
 
 func name(s string) string {
@@ -58,8 +55,8 @@ type part struct {
 	Escape bool
 }
 
-// partsOf takes a line of a file apart. A tab stays what it is. What is escaped
-// is distinguished from the same characters in the file by being a part of its own.
+// partsOf splits a line of a file into parts. A tab is text. An escape is a part of its own, which
+// distinguishes it from the same characters in the file.
 func partsOf(line string) []part {
 	var parts []part
 	var scan visible.Scanner
@@ -80,23 +77,7 @@ func partsOf(line string) []part {
 	return parts
 }
 
-// sizeText is a number of bytes for people.
-func sizeText(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	size, unit := float64(n)/1024, 0
-	for ; size >= 1023.95 && unit < 5; unit++ {
-		size /= 1024
-	}
-	return fmt.Sprintf("%.1f %ciB", size, "KMGTPE"[unit])
+// ofProposed returns the number of proposed things of all.
+func ofProposed(n, all int64) string {
+	return visible.Number(n) + " of " + visible.Number(all) + " proposed"
 }
-
-// digits is a number with a comma at every third digit.
-func digits(n int64) string { return preview.Digits(n) }
-
-// counted is a number of things: "1 item", "2,000 items".
-func counted(n int, noun string) string { return preview.Count(n, noun) }
-
-// ofProposed is how many of all are proposed.
-func ofProposed(n, all int64) string { return digits(n) + " of " + digits(all) + " proposed" }

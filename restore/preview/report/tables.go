@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 )
 
-// maxRows is how many runs the report has, and rows the tables of the page; the JSON has all
-// of them.
+// maxRows is the number of runs in the report, and of rows in the tables of the page; the JSON has all.
 const maxRows = 40
 
 // writeScopes is section 2.
@@ -25,8 +25,7 @@ func (p *Report) writeScopes(out *reporter) {
 	out.line("")
 }
 
-// actionOf is what would be done with the items of a scope: the label that most
-// of them have, in the order of section 7 when there are as many.
+// actionOf returns the action for the items of a scope: the label of most of them; of several, the first.
 func (p *Report) actionOf(all []int) string {
 	if len(all) == 0 {
 		return "none"
@@ -52,13 +51,13 @@ func (p *Report) notesOf(s scope.Scope, all []int) string {
 			in++
 		}
 	}
-	asked := "asked for"
+	asked := "requested"
 	if !slices.Contains(p.Block.Scope, s) {
-		asked = "not asked for"
+		asked = "not requested"
 	} else if p.DefaultScopes {
 		asked = "a default scope"
 	}
-	return fmt.Sprintf("%s of %s proposed; %s", digits(int64(in)), counted(len(all), "item"), asked)
+	return fmt.Sprintf("%s of %s proposed; %s", visible.Number(in), visible.Count(len(all), "item"), asked)
 }
 
 // writeProposed is section 3.
@@ -71,23 +70,23 @@ func (p *Report) writeProposed(out *reporter) {
 	out.line("| Restore ID | Item | Bytes | Scope | Why Restore | Risk | Label |\n|---|---|---:|---|---|---|---|")
 	for _, g := range grouped(p.Block.Items) {
 		i := g.first
-		out.row(g.ids, g.name, digits(g.bytes), string(i.Scope), whyOf(i), text(riskOf(i)), string(i.Label))
+		out.row(g.ids, g.name, visible.Number(g.bytes), string(i.Scope), whyOf(i), text(riskOf(i)), string(i.Label))
 	}
 	out.line("")
 }
 
-// whyOf is what an item does for its scope.
+// whyOf returns the reason for an item.
 func whyOf(i *preview.Item) string {
 	if i.Reason != "" {
 		return text(i.Reason)
 	}
 	if i.Removed {
-		return "the candidate removes it, and the scope is wanted"
+		return "the candidate removes it, and its scope is requested"
 	}
-	return "the candidate holds it, and the scope is wanted"
+	return "the candidate has it, and its scope is requested"
 }
 
-// riskOf is the risk of an item, and that every user may write a new file.
+// riskOf returns the risk of an item, also that every user may write a new file.
 func riskOf(i *preview.Item) string {
 	if isWritable(i) {
 		return riskOfTarget(i) + "; every user may write it: mode " + i.Mode
@@ -99,9 +98,9 @@ func riskOfTarget(i *preview.Item) string {
 	risk := "low: nothing is there"
 	switch {
 	case i.Class == preview.Replaces:
-		risk = fmt.Sprintf("the existing file of %s is displaced; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+		risk = fmt.Sprintf("the existing file of %s is displaced; a rollback brings it back", visible.Count(i.Before.Bytes, "byte"))
 	case i.Class == preview.Removes:
-		risk = fmt.Sprintf("the existing file of %s is removed; a rollback brings it back", counted(int(i.Before.Bytes), "byte"))
+		risk = fmt.Sprintf("the existing file of %s is removed; a rollback brings it back", visible.Count(i.Before.Bytes, "byte"))
 	case i.Class == preview.Identical && i.Removed:
 		risk = "none: nothing is there"
 	case i.IsDiverged():
@@ -149,8 +148,8 @@ func (p *Report) writeList(out *reporter, items []preview.Item, why string) {
 	out.line("")
 }
 
-// group is a row of a table of items: one item, or all that are alike and identical to what
-// is there. No other row stands for several items: each name is shown.
+// group is a row of a table of items: one item, or all similar items that are identical to existing files.
+// Every other item has a row with its name.
 type group struct {
 	ids   string
 	name  string
@@ -158,7 +157,7 @@ type group struct {
 	first *preview.Item
 }
 
-// grouped makes the rows of a table.
+// grouped returns the rows of a table.
 func grouped(items []preview.Item) []group {
 	type key struct {
 		label  preview.Label
@@ -183,7 +182,7 @@ func grouped(items []preview.Item) []group {
 		if alike[0] != i {
 			continue
 		}
-		row := group{first: i, name: counted(len(alike), "identical file")}
+		row := group{first: i, name: visible.Count(len(alike), "identical file")}
 		var numbers []int
 		for _, other := range alike {
 			numbers = append(numbers, other.Number)
@@ -195,19 +194,18 @@ func grouped(items []preview.Item) []group {
 	return rows
 }
 
-// isSame reports whether an item is there already, byte for byte, and is nothing that has to
-// be named for another reason.
+// isSame reports whether an item already exists, byte for byte, and need not be named for another reason.
 func isSame(i *preview.Item) bool {
 	return i.Class == preview.Identical && !i.Removed && i.Runs == "" && !i.Follow && i.Scope != scope.RestrictedContext && !isHidden(i.Path)
 }
 
-// isHidden reports whether a listing would not show a path, or not as it is.
+// isHidden reports whether a listing would hide or alter a path.
 func isHidden(path string) bool {
 	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.") || escaped(path) != path
 }
 
-// shortened names items. Where that would be long it says how many there are between the
-// first and the last, and not a range: a range would hold others too.
+// shortened returns the IDs of items. If that is long, it returns their number, the first and the last, and
+// not a range, which would include others.
 func shortened(numbers []int) string {
 	return short(numbers, "item", statement.FormatItems, preview.ItemID)
 }
@@ -217,7 +215,7 @@ func short(numbers []int, noun string, format func([]int) string, id func(int) s
 	if names := format(numbers); len(names) <= most {
 		return names
 	}
-	return fmt.Sprintf("%s, the first %s and the last %s", counted(len(numbers), noun), id(numbers[0]), id(numbers[len(numbers)-1]))
+	return fmt.Sprintf("%s, the first %s and the last %s", visible.Count(len(numbers), noun), id(numbers[0]), id(numbers[len(numbers)-1]))
 }
 
 // writeConflicts is section 6.
@@ -236,8 +234,8 @@ func (p *Report) writeConflicts(out *reporter) {
 	out.line("")
 }
 
-// registerRow is a row of the register: one conflict, or those on files that are there
-// already, byte for byte, and are decided alike.
+// registerRow is a row of the register: one conflict, or all conflicts on identical files with the same
+// decision.
 type registerRow struct {
 	numbers []int  // of the conflicts
 	name    string // "" for the path of the conflict
@@ -268,7 +266,7 @@ func (p *Report) conflictRows() []registerRow {
 			for _, other := range alike {
 				all.Numbers = append(all.Numbers, p.Block.Conflicts[other-1].Numbers...)
 			}
-			rows = append(rows, registerRow{alike, counted(len(alike), "identical file"), &all})
+			rows = append(rows, registerRow{alike, visible.Count(len(alike), "identical file"), &all})
 		}
 	}
 	return rows
@@ -293,14 +291,14 @@ func (p *Report) writeApproval(out *reporter) {
 	out.line("\nTo change this, run preview again with another --scope or --decide.\n")
 }
 
-// question is the decisions that the operator has on conflicts.
+// question is a list of conflicts with the same possible decisions.
 type question struct {
 	conflicts []int
 	choices   string
 }
 
-// questions returns the undecided conflicts, by what can be decided, in the order of the first
-// of each.
+// questions returns the undecided conflicts, grouped by their possible decisions, in the order of the first of
+// each group.
 func (p *Report) questions() []question {
 	var all []question
 	for _, n := range p.pendingConflicts() {
@@ -315,8 +313,7 @@ func (p *Report) questions() []question {
 	return all
 }
 
-// choicesOn are the decisions that the operator has: what is about the whole
-// candidate cannot be left out of it.
+// choicesOn returns the possible decisions on a conflict. One about the whole candidate cannot be rejected.
 func choicesOn(c *preview.Conflict) string {
 	if c.ByName {
 		return "acknowledge by number in the statement"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/internal/visible"
 	"github.com/spectrumfs/spectrum/restore/preview"
 )
 
@@ -11,18 +12,18 @@ import (
 const (
 	maxNesting = 32 // directories in one another; what is deeper is joined
 	fewItems   = 60 // a tree of no more is open from the start
-	fewTaken   = 20 // and so is the way to conflicts that are no more
+	fewTaken   = 20 // the way to conflicts is open if there are no more
 )
 
 // branch is a directory as the page shows it.
 type branch struct {
 	Name     string
 	Count    string // of files beneath it, and their bytes
-	Taken    string // what of it is not free, "" for nothing
+	Taken    string // the number of its files that are not free; "" for none
 	Open     bool
 	Branches []*branch
 	Leaves   []leaf
-	More     string // what of it is left out, "" for nothing
+	More     string // what is left out of it; "" for nothing
 }
 
 // leaf is an item as the page shows it.
@@ -49,8 +50,7 @@ type entry struct {
 	item *preview.Item
 }
 
-// treeOf is the tree of items, none of which is missing in a count. What there
-// is no room for is left out.
+// treeOf returns the tree of items. Entries that do not fit are left out; the counts include all.
 func treeOf(items []preview.Item, proposed bool, diffs map[int]bool, room *budget) *branch {
 	top := newDirectory("")
 	for n := range items {
@@ -67,7 +67,7 @@ func newDirectory(name string) *directory {
 	return &directory{name: name, index: map[string]*directory{}, taken: map[preview.Class]int{}}
 }
 
-// add puts an item where it belongs, and counts it on the way.
+// add adds an item to its directory, and counts it in all directories above.
 func (d *directory) add(i *preview.Item) {
 	names := strings.SplitN(i.Path, "/", maxNesting)
 	last := len(names) - 1
@@ -91,8 +91,7 @@ func (d *directory) note(i *preview.Item) {
 	d.taken[i.Class]++
 }
 
-// joined is the directory with those that hold nothing but it in front of its
-// name.
+// joined returns a directory with the names of the directories that contain only it in front of its name.
 func (d *directory) joined() (*directory, string) {
 	name := d.name
 	for len(d.files) == 0 && len(d.dirs) == 1 {
@@ -107,11 +106,11 @@ type grower struct {
 	diffs           map[int]bool
 	room            *budget
 	open, openTaken bool
-	proposed        bool // else nothing is done with the items
+	proposed        bool // the items are in the proposal
 }
 
 func (g *grower) branch(d *directory) *branch {
-	b := &branch{Count: counted(d.count, "file") + ", " + sizeText(d.bytes), Taken: takenText(d), Open: g.open || g.openTaken && d.taken[preview.Create] < d.count}
+	b := &branch{Count: visible.Count(d.count, "file") + ", " + visible.Size(d.bytes), Taken: takenText(d), Open: g.open || g.openTaken && d.taken[preview.Create] < d.count}
 	dirs, files := 0, 0
 	for _, sub := range d.dirs {
 		inner, path := sub.joined()
@@ -136,9 +135,9 @@ func (g *grower) branch(d *directory) *branch {
 
 func (g *grower) leaf(f entry) leaf {
 	i := f.item
-	l := leaf{i.ID, name(f.name), sizeText(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != preview.Create, 0}
+	l := leaf{i.ID, name(f.name), visible.Size(i.Bytes), string(i.Class), string(i.Label), i.Mode, i.Class != preview.Create, 0}
 	if i.Class == preview.Removes {
-		l.Size = sizeText(i.Before.Bytes)
+		l.Size = visible.Size(i.Before.Bytes)
 	}
 	if !g.proposed && !i.IsDiverged() {
 		l.Class = "not restored"
@@ -149,13 +148,12 @@ func (g *grower) leaf(f entry) leaf {
 	return l
 }
 
-// takenText says how many files of a directory are not free, in the order of
-// what is worst.
+// takenText returns the number of files of a directory that are not free, the worst first.
 func takenText(d *directory) string {
 	var parts []string
 	for _, c := range []preview.Class{preview.Blocked, preview.Different, preview.Diverged, preview.Removes, preview.Replaces, preview.Identical} {
 		if d.taken[c] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", digits(int64(d.taken[c])), c))
+			parts = append(parts, fmt.Sprintf("%s %s", visible.Number(d.taken[c]), c))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -167,10 +165,10 @@ func leftOut(dirs, files int) string {
 	case dirs == 1:
 		parts = append(parts, "1 more directory")
 	case dirs > 1:
-		parts = append(parts, digits(int64(dirs))+" more directories")
+		parts = append(parts, visible.Number(dirs)+" more directories")
 	}
 	if files > 0 {
-		parts = append(parts, counted(files, "more file"))
+		parts = append(parts, visible.Count(files, "more file"))
 	}
 	return strings.Join(parts, ", ")
 }

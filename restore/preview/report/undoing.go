@@ -1,8 +1,7 @@
 package report
 
-// undoing says how a commit can be undone, what the snapshot before it holds, and how long
-// that is kept (rollback contract, sections 4.2 and 10.1). It is the same for every commit that
-// replaces nothing: nothing stands at the names that it creates.
+// undoing has the sentences about the rollback of a commit, the content of the snapshot before it, and how
+// long that is kept (rollback contract, sections 4.2 and 10.1), for a commit that replaces nothing.
 var undoing = []string{
 	"Rollback is supported. After the commit, \"spectrum rollback COMMIT_ID\" removes only what the commit created, all or nothing; the commit prints its ID. \"spectrum rollback --dry-run COMMIT_ID\" lists that first.",
 	"Before the commit writes anything, a snapshot is taken of the names that it creates. They do not exist yet, so the snapshot holds no content. If it cannot be taken, nothing is committed.",
@@ -10,7 +9,7 @@ var undoing = []string{
 	"The snapshot before the commit is kept as long as the commit can be undone or brought back; \"spectrum snapshot prune\" does not remove it.",
 }
 
-// undoing is that of this preview.
+// undoing returns the sentences for this preview.
 func (p *Report) undoing() []string {
 	if !p.Replaces {
 		return undoing

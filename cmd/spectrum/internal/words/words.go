@@ -5,7 +5,6 @@ package words
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,21 +79,10 @@ func OrNull(s string) any {
 }
 
 // Number returns a number as a person reads it, with a comma at every third digit.
-func Number[N int | int64](n N) string {
-	text := strconv.FormatInt(int64(n), 10)
-	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
-}
+func Number[N int | int64](n N) string { return visible.Number(n) }
 
 // Count returns a number of something in words.
-func Count[N int | int64](n N, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return Number(n) + " " + what
-}
+func Count[N int | int64](n N, what string) string { return visible.Count(n, what) }
 
 // Of returns a part of a number of something in words.
 func Of(n, all int, what string) string {
@@ -102,18 +90,7 @@ func Of(n, all int, what string) string {
 }
 
 // Bytes returns a size in words.
-func Bytes(n int64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return Count(n, "byte")
-	}
-	value, unit := float64(n)/1024, 0
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.1f %ciB", value, units[unit])
-}
+func Bytes(n int64) string { return visible.Size(n) }
 
 // Shortest is how many digits of an ID are printed where it is to be short, and Least is how many
 // are enough to name something, if nothing else begins with them.
