@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/verify"
+	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
 )
 
 func newPush(app *app) *cobra.Command {
-	var patience time.Duration
+	var opts pushOptions
 	cmd := &cobra.Command{
 		Use:   "push RUN_DIR... STORE",
 		Short: "copy verified runs to a store",
@@ -26,29 +27,50 @@ A run appears in the store when all of it is there. A push that was interrupted
 continues where it was when you repeat it. Contents that you pushed to the store
 before are not sent again.
 
+With --reseal a run without a signed block table is pushed as a derived bundle with
+one: the same outputs and claims, signed by your key, with the bundle root that it is
+derived from. Views of it can be lazy. push prints both roots; RUN_DIR stays as it is.
+
 A store shows everything that you push to everyone who may read it, also the paths
 and the signer. Nothing is encrypted.`,
 		Args: atLeast(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return app.push(cmd, args[:len(args)-1], args[len(args)-1], patience)
+			return app.push(cmd, args[:len(args)-1], args[len(args)-1], opts)
 		},
 	}
-	addPatience(cmd, &patience)
+	cmd.Flags().BoolVar(&opts.reseal, "reseal", false, "push runs without a block table as derived bundles with one")
+	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` for --reseal (default: key.pem in the state directory)")
+	addPatience(cmd, &opts.patience)
 	return cmd
 }
 
-func (a *app) push(cmd *cobra.Command, runDirs []string, to string, patience time.Duration) error {
+type pushOptions struct {
+	reseal   bool
+	key      string
+	patience time.Duration
+}
+
+func (a *app) push(cmd *cobra.Command, runDirs []string, to string, opts pushOptions) (err error) {
+	if opts.key != "" && !opts.reseal {
+		return usage(cmd, "--key requires --reseal")
+	}
 	for _, dir := range runDirs {
 		if store.IsAddress(dir) {
 			return usage(cmd, "%q is a store, where a run directory is expected", dir)
 		}
 	}
-	s, _, err := a.openStore(cmd, to, wholeStore, patience)
+	s, _, err := a.openStore(cmd, to, wholeStore, opts.patience)
 	if err != nil {
 		return err
 	}
 	if strings.HasPrefix(s.Address(), "http") {
 		return usage(cmd, "%w", store.ErrReadOnly)
+	}
+	var key bundle.Key
+	if opts.reseal {
+		if key, err = a.resealingKey(opts.key); err != nil {
+			return err
+		}
 	}
 	c, err := a.openCandidate(cmd, runDirs, false)
 	if err != nil {
@@ -73,6 +95,18 @@ func (a *app) push(cmd *cobra.Command, runDirs []string, to string, patience tim
 		return err
 	}
 	a.saySigned(bundles)
+	if opts.reseal {
+		b, err := a.newFetched()
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.close()) }()
+		watch := bar.verifying(len(c.runs))
+		watch.Reread = true
+		if err := a.reseal(cmd.Context(), c, b, bundles, key, watch); err != nil {
+			return err
+		}
+	}
 	return a.pushAll(cmd.Context(), s, bundles, bar)
 }
 

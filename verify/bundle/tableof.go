@@ -1,0 +1,32 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/verify/blocktable"
+)
+
+// TableOf reads outputs that are known, and makes their block table, with the attributes that their files
+// have now; nil if it would be larger than any that is read. A file with other bytes than the known ones is
+// an error. Hashed is called with the number of further bytes read, concurrently; it may be nil.
+func TableOf(ctx context.Context, project *pathsafe.Dir, known []Known, hashed func(bytes int64)) (*blocktable.Table, error) {
+	outputs, err := knownOutputs(known)
+	if err != nil {
+		return nil, err
+	}
+	read := make([]output, len(outputs))
+	for i, o := range outputs {
+		read[i] = output{path: o.path}
+	}
+	if err := hashAll(ctx, SealOptions{Project: project, Blocks: true, Hashed: hashed}, read); err != nil {
+		return nil, err
+	}
+	for i, o := range outputs {
+		if read[i].size != o.size || read[i].digest != o.digest {
+			return nil, fmt.Errorf("output %q is not the file that was signed", o.path)
+		}
+	}
+	return tableOf(project, read)
+}
