@@ -149,28 +149,25 @@ func (r *Reader) blockLen(i int64) int { return int(min(r.table.block, r.size-i*
 // block reads and checks block i. With an error there is no byte.
 func (r *Reader) block(ctx context.Context, buf []byte, i int64) (int, error) {
 	want, off := r.blockLen(i), i*r.table.block
-	n, err := r.read(ctx, buf[:want], off)
-	isRight := n == want && r.holds(i, buf[:want])
-	if !isRight && r.slow != nil && (err == nil || errors.Is(err, io.EOF)) {
-		n, err = r.slow.ReadAgain(ctx, buf[:want], off)
-		isRight = n == want && r.holds(i, buf[:want])
+	ways := []func(ctx context.Context, p []byte, off int64) (int, error){
+		func(_ context.Context, p []byte, off int64) (int, error) { return r.src.ReadAt(p, off) },
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, fmt.Errorf("block %d: %w", i, err)
-	}
-	if !isRight {
-		return 0, &blockhash.MismatchError{Block: i, Off: off, Len: want, Got: n}
-	}
-	r.checked.note(r.table.first[r.file]+uint32(i), want)
-	return want, nil
-}
-
-// read reads from the source.
-func (r *Reader) read(ctx context.Context, p []byte, off int64) (int, error) {
 	if r.slow != nil {
-		return r.slow.ReadContext(ctx, p, off)
+		ways = []func(ctx context.Context, p []byte, off int64) (int, error){r.slow.ReadContext, r.slow.ReadAgain}
 	}
-	return r.src.ReadAt(p, off)
+	got := 0
+	for _, read := range ways {
+		n, err := read(ctx, buf[:want], off)
+		switch {
+		case n == want && r.holds(i, buf[:want]):
+			r.checked.note(r.table.first[r.file]+uint32(i), want)
+			return want, nil
+		case err != nil && !errors.Is(err, io.EOF):
+			return 0, fmt.Errorf("block %d: %w", i, err)
+		}
+		got = n
+	}
+	return 0, &blockhash.MismatchError{Block: i, Off: off, Len: want, Got: got}
 }
 
 // holds reports whether data is block i.

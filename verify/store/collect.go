@@ -54,7 +54,7 @@ func (s *Store) collect(ctx context.Context, grace time.Duration, unlock bool, c
 		return Collected{}, err
 	}
 	defer func() { err = errors.Join(err, c.release(context.WithoutCancel(ctx))) }()
-	if d, ok := s.driver.(*files); ok {
+	if d, ok := s.driver.(*aside); ok {
 		d.tidy(ctx)
 	}
 	now, err := c.now(ctx)

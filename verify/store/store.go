@@ -49,7 +49,7 @@ func Open(a Address, patience time.Duration) (*Store, error) {
 func open(a Address, patience time.Duration) (Driver, error) {
 	switch a.scheme {
 	case "file":
-		return &files{path: "/" + a.dir}, nil
+		return newAside(&files{path: "/" + a.dir}), nil
 	case "s3":
 		return openBucket(a, patience)
 	}
@@ -59,6 +59,11 @@ func open(a Address, patience time.Duration) (Driver, error) {
 // New returns a store that is reached by a driver. The address is for messages.
 func New(address string, driver Driver, patience time.Duration) *Store {
 	return &Store{address, driver, patience, firstPause, packTarget, pieceSize}
+}
+
+func (s *Store) isDirectory() bool {
+	_, is := s.driver.(*aside)
+	return is
 }
 
 // Address is the address of the store.
@@ -100,10 +105,13 @@ func (s *Store) once(ctx context.Context, size int64, do func(ctx context.Contex
 	ctx, stop := withPace(ctx, newPace(time.Now(), s.patience, size), func() { cancel(errStalled) })
 	defer stop()
 	err := do(ctx)
-	if err != nil && errors.Is(context.Cause(ctx), errStalled) {
-		return Passing(errStalled)
+	if err == nil || !errors.Is(context.Cause(ctx), errStalled) {
+		return err
 	}
-	return err
+	if s.isDirectory() {
+		return hungError{}
+	}
+	return Passing(errStalled)
 }
 
 // read fills dst with the bytes of an object from an offset.
