@@ -61,16 +61,18 @@ func (s *snapshotCommand) export(ctx context.Context, id, target string) error {
 	if len(outputs) == 0 {
 		return refusedHint(fmt.Errorf("snapshot %s holds no file that a bundle can hold", found.ID()[:shortest]), otherSnapshot)
 	}
+	found, adopted := adopt(found)
 	sealed, runDir, err := s.exportTo(ctx, found, target, outputs)
 	if err != nil {
 		return err
 	}
+	s.tellAdopted(adopted)
 	if left > 0 {
 		s.say("left out of the bundle: %s that it cannot hold", numberOf(left, "name"))
 	}
 	s.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
 	return s.result(runDir, map[string]any{
-		"bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "code": "OK", "files": sealed.Files, "left_out": left, "ok": true,
+		"adopted": jsonTexts(adopted), "bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "code": "OK", "files": sealed.Files, "left_out": left, "ok": true,
 		"run_dir": jsonText(runDir), "snapshot": found.ID(), "validator_id": sealed.ValidatorID,
 	})
 }

@@ -69,6 +69,7 @@ func (s *snapshotCommand) writeTo(ctx context.Context, args []string, opts snaps
 		}
 		found = found.Only(chosen)
 	}
+	found, adopted := adopt(found)
 	dir, err := s.intoBox(found, opts.to, func(b *box, tree, dir string) error {
 		return b.told(s.store.WriteHeld(ctx, found, b.dir, tree), tree, dir)
 	})
@@ -83,9 +84,10 @@ func (s *snapshotCommand) writeTo(ctx context.Context, args []string, opts snaps
 			s.tell("spectrum: %s is not written: %s", shellQuote(e.Path), e.Type.Unkept())
 		}
 	}
+	s.tellAdopted(adopted)
 	h := found.Header()
 	s.say("wrote %s, %s, of snapshot %s; the restore root was not touched", numberOf(h.Files, "file"), bytesText(h.Bytes), h.ID[:shortest])
 	return s.result(dir, map[string]any{
-		"bytes": h.Bytes, "code": "OK", "files": h.Files, "ok": true, "snapshot": h.ID, "to": jsonText(dir),
+		"adopted": jsonTexts(adopted), "bytes": h.Bytes, "code": "OK", "files": h.Files, "ok": true, "snapshot": h.ID, "to": jsonText(dir),
 	})
 }
