@@ -10,58 +10,41 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
-// auditVerify holds the audit log against the signed savepoints. Commits may be at
-// work meanwhile: what the log is to have of a savepoint is looked for in a log
-// that was read after the savepoints, and what is to be kept of a commit was in the
-// log before.
+// auditVerify compares the audit log with the other records. Commits may be running meanwhile.
 type auditVerify struct {
 	*savepointCommand
-	log        *audit.Log
-	head       audit.Head // as it was read last
-	accepted   int        // savepoints and snapshots that the log is accepted not to bear out
-	savepoints []audit.Savepoint
-	retired    []audit.Savepoint // of commits that were rolled back
+	records *records.Records // as they were read last
 }
 
-func verifyAudit(ctx context.Context, s *savepointCommand) error {
-	log, err := openLog(s.state)
+func verifyAudit(ctx context.Context, s *savepointCommand) (err error) {
+	v := &auditVerify{savepointCommand: s}
+	if v.records, err = records.Read(s.state, ""); err != nil {
+		return err
+	}
+	if damaged := v.records.DamagedSavepoints(); len(damaged) > 0 {
+		return damaged[0]
+	}
+	misfits := v.records.Misfits()
+	unlogged, err := v.unlogged(misfits.Unlogged)
 	if err != nil {
 		return err
 	}
-	defer log.Close()
-	v := &auditVerify{savepointCommand: s, log: log}
-	before, err := v.ledger()
-	if err != nil {
-		return err
-	}
-	if err := v.list(); err != nil {
-		return err
-	}
-	now, err := v.ledger()
-	if err != nil {
-		return err
-	}
-	unkept := now.Excused(before.Unkept(v.savepoints))
-	unlogged, err := v.unlogged(now)
-	if err != nil {
-		return err
-	}
-	unsealed := now.Unsealed(slices.Concat(v.savepoints, v.retired))
-	if slices.ContainsFunc(unsealed, func(m audit.Misfit) bool { return m.Fault != audit.NotReached }) {
-		return v.rewritten(unsealed)
+	if slices.ContainsFunc(misfits.Unsealed, func(m audit.Misfit) bool { return m.Fault != audit.NotReached }) {
+		return v.rewritten(misfits.Unsealed)
 	}
 	if len(unlogged) == 0 { // else that is reported already
-		unlogged = unsealed
+		unlogged = misfits.Unsealed
 	}
-	if len(unlogged)+len(unkept) == 0 {
+	if len(unlogged)+len(misfits.Unkept) == 0 {
 		if err := v.bornOut(ctx); err != nil {
 			return err
 		}
 	}
-	return v.report(unlogged, unkept)
+	return v.report(unlogged, misfits.Unkept)
 }
 
 // bornOut requires that all that is kept of what was done bears each other out. It reads every
@@ -97,46 +80,20 @@ func historyDamaged(flaws []statecheck.Flaw) error {
 	return &codedError{code: codeHistory, err: err, details: map[string]any{"damaged": list}, hint: first.Steps()}
 }
 
-// ledger reads the log from its beginning.
-func (v *auditVerify) ledger() (*audit.Ledger, error) {
-	var l audit.Ledger
-	head, err := v.log.Read(l.Add)
-	if err != nil {
-		return nil, err
-	}
-	v.head, v.accepted = head, l.Accepted()
-	return &l, nil
-}
-
-// list verifies the published savepoints of all roots.
-func (v *auditVerify) list() error {
-	all, err := v.store.List("")
-	if err != nil {
-		return err
-	}
-	for _, sp := range all {
-		v.savepoints = append(v.savepoints, action.SavepointOf(sp))
-	}
-	gone, err := v.store.Retired("")
-	for _, sp := range gone {
-		v.retired = append(v.retired, action.SavepointOf(sp))
-	}
-	return err
-}
-
-// unlogged returns the savepoints without an entry in the log. A commit publishes its savepoint,
-// logs its end, and removes its journal, in this order: while the journal exists the entry may be
-// missing, and if it has just been removed the log must be read again.
-func (v *auditVerify) unlogged(now *audit.Ledger) ([]audit.Misfit, error) {
-	suspects := slices.DeleteFunc(now.Unlogged(v.savepoints), v.unfinished)
+// unlogged returns those savepoints without an entry in the log that stay so. A commit publishes its
+// savepoint, logs its end, and removes its journal, in this order: while the journal exists the entry may
+// be missing, and if it has just been removed the log must be read again.
+func (v *auditVerify) unlogged(found []audit.Misfit) ([]audit.Misfit, error) {
+	suspects := slices.DeleteFunc(found, v.unfinished)
 	if len(suspects) == 0 {
 		return nil, nil
 	}
-	again, err := v.ledger()
+	again, err := records.Read(v.state, "")
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(again.Unlogged(v.savepoints), func(m audit.Misfit) bool {
+	v.records = again
+	return slices.DeleteFunc(again.Misfits().Unlogged, func(m audit.Misfit) bool {
 		return !slices.ContainsFunc(suspects, func(s audit.Misfit) bool { return s.ID == m.ID })
 	}), nil
 }
@@ -159,21 +116,21 @@ func (v *auditVerify) unfinished(m audit.Misfit) bool {
 }
 
 func (v *auditVerify) report(unlogged, unkept []audit.Misfit) error {
-	if v.head.Tail > 0 {
-		v.say("spectrum: the log ends with %s of a line that was never finished; the next event names them", numberOf(v.head.Tail, "byte"))
+	if v.records.Head().Tail > 0 {
+		v.say("spectrum: the log ends with %s of a line that was never finished; the next event names them", numberOf(v.records.Head().Tail, "byte"))
 	}
 	misfits := slices.Concat(unlogged, unkept)
 	if len(misfits) > 0 {
 		return v.misfit(len(unlogged) > 0, misfits)
 	}
-	h, n := v.head, len(v.savepoints)
+	h, n := v.records.Head(), v.records.Standing()
 	fields := map[string]any{
 		"code": "OK", "details": map[string]any{}, "entries": h.Sequence, "head": h.Hash, "ok": true,
 		"open": h.Open, "savepoints": n, "tail_bytes": h.Tail, "torn": h.Tears,
 	}
-	if v.accepted > 0 {
-		v.say("spectrum: the loss of %s was accepted: \"spectrum audit show\" shows by which user and when", numberOf(v.accepted, "record"))
-		fields["accepted"] = v.accepted
+	if accepted := v.records.Accepted(); accepted > 0 {
+		v.say("spectrum: the loss of %s was accepted: \"spectrum audit show\" shows by which user and when", numberOf(accepted, "record"))
+		fields["accepted"] = accepted
 	}
 	return v.result(fmt.Sprintf("OK %s, head %s, %s", entriesText(h.Sequence), h.Hash, numberOf(n, "savepoint")), fields)
 }
@@ -204,7 +161,7 @@ func (v *auditVerify) details(misfits []audit.Misfit) map[string]any {
 		}
 		list = append(list, one)
 	}
-	return map[string]any{"entries": v.head.Sequence, "head": v.head.Hash, "misfits": list, "savepoints": len(v.savepoints)}
+	return map[string]any{"entries": v.records.Head().Sequence, "head": v.records.Head().Hash, "misfits": list, "savepoints": v.records.Standing()}
 }
 
 // misfit is the verdict on a log that has lost something (isCut), or on savepoints
@@ -221,7 +178,7 @@ func (v *auditVerify) misfit(isCut bool, misfits []audit.Misfit) error {
 	}
 	if isCut {
 		e.code = codeAuditCut
-		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %s now, head %s; check which users can write the state directory, and keep it as it is; %s", entriesText(v.head.Sequence), v.head.Hash, statecheck.AcceptText(v.state, first.Root))
+		e.hint = fmt.Sprintf("the end of the log was cut, or the log was replaced: it has %s now, head %s; check which users can write the state directory, and keep it as it is; %s", entriesText(v.records.Head().Sequence), v.records.Head().Hash, statecheck.AcceptText(v.state, first.Root))
 	}
 	return e
 }

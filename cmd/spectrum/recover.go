@@ -13,6 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spf13/cobra"
 )
@@ -178,7 +179,7 @@ func (a *app) checkSettled(ctx context.Context, state *statedir.Dir, settled act
 
 // makeMarks makes the marks of rollbacks again that are missing. Of a damaged log none are known.
 func (a *app) makeMarks(state *statedir.Dir, root string) error {
-	missing, err := statecheck.MakeMarks(state, root)
+	missing, err := records.MakeMarks(state, root)
 	if _, isDamaged := errors.AsType[*audit.DamageError](err); err != nil && !isDamaged {
 		return err
 	}

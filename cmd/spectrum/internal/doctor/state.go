@@ -17,9 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
-	"github.com/spectrumfs/spectrum/restore/savepoint"
 )
 
 // This file has the checks of the state directory, which they never make, and of the clock, which
@@ -180,16 +178,14 @@ func ParentsRemedy(l pathsafe.Loose) string {
 	return elsewhere
 }
 
-// logCheck reads the audit log.
+// logCheck reads the audit log. The check "history" compares it with what savepoints and snapshots sign.
 func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 	const id = "audit-log"
 	var said audit.Attempts
 	path := filepath.Join(state.Path(), "audit.log")
-	signed := signedMarks(state) // before the log, which then has all that they sign
-	var ledger audit.Ledger
 	f, err := state.ReadAuditLog()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fine(id, path, "there is none yet").asSigned(ledger.Unsealed(signed)), said
+		return fine(id, path, "there is none yet"), said
 	}
 	if err != nil {
 		return fine(id, path, "%v", err).but(Fail, "actions that cannot be logged are not started: nothing can be restored", "check which users can write "+words.Shell(state.Path())), said
@@ -198,48 +194,13 @@ func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 	defer log.Close()
 	head, err := log.Read(func(e audit.Entry) error {
 		said.See(&e)
-		return ledger.Add(e)
+		return nil
 	})
 	if err != nil {
 		return fine(id, path, "%v", err).but(Fail, "earlier actions are no longer proven, and nothing can be logged after it",
 			"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there; if no backup has it, \"spectrum recover RESTORE_ROOT\" shows how to continue without it"), said
 	}
-	c := fine(id, path, "entries: %d; each follows from the one before", head.Sequence)
-	return c.asSigned(ledger.Unsealed(signed)), said
-}
-
-// signedMarks returns the savepoints, also those of undone commits. If they cannot be read it
-// returns none; "spectrum audit verify" has the reason.
-func signedMarks(state *statedir.Dir) []audit.Savepoint {
-	if _, err := state.Root().Lstat("savepoints"); err != nil {
-		return nil
-	}
-	store, err := statecheck.Savepoints(state)
-	if err != nil {
-		return nil
-	}
-	defer store.Close()
-	var all []audit.Savepoint
-	for _, list := range []func(string) ([]savepoint.Savepoint, error){store.List, store.Retired} {
-		some, err := list("")
-		if err != nil {
-			return nil
-		}
-		for _, sp := range some {
-			all = append(all, action.SavepointOf(sp))
-		}
-	}
-	return all
-}
-
-// asSigned is the check of a log that has to be the one that savepoints sign.
-func (c Check) asSigned(misfits []audit.Misfit) Check {
-	if len(misfits) == 0 {
-		return c
-	}
-	m := misfits[0]
-	return fine(c.ID, c.Path, "savepoint %s, entry %d: %s", m.ID, m.Entry, m.Fault).but(Fail, "the log was cut or rewritten: earlier actions are no longer proven",
-		"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there")
+	return fine(id, path, "entries: %d; each follows from the one before", head.Sequence), said
 }
 
 // layerChecks are the layers of runs that are left over.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
@@ -145,7 +146,7 @@ func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([
 		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: mend})
 	}
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
-		if _, err := sp.Report(); err != nil && !isAccepted(state, sp.ID()) {
+		if _, err := sp.Report(); err != nil && !records.IsAccepted(state, sp.ID()) {
 			const remedy = "the report of the commit is no longer proven; the commit can still be undone"
 			flaws = append(flaws, Flaw{
 				Path: sp.RunDir(), What: err.Error(), Remedy: cmp.Or(Mend(state.Path(), err), remedy),
@@ -154,13 +155,6 @@ func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([
 		}
 	}
 	return flaws, nil
-}
-
-// isAccepted reports whether the audit log has that a person has accepted the loss of a record.
-func isAccepted(state *statedir.Dir, id string) bool {
-	h := &history{state: state}
-	ledger, _, err := h.ledger()
-	return err == nil && ledger.Accepts(id)
 }
 
 // Savepoints opens those of the state directory.
