@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -35,17 +36,17 @@ func (a *app) reseal(ctx context.Context, c *candidate, b *box, bundles []*verif
 		if table, err := from.Blocks(); table != nil || err != nil {
 			continue // a table that cannot be used is an error of the push
 		}
-		sealed, err := sealDerived(ctx, c.project, b, fmt.Sprint(i), from, key)
+		in := strconv.Itoa(i)
+		sealed, err := sealDerived(ctx, c.project, b, in, from, key)
 		if err != nil {
 			return fmt.Errorf("sealing %s again: %w", from.RunID(), err)
 		}
-		dir, err := b.dir.OpenDir(fmt.Sprint(i))
+		dir, err := b.dir.OpenDir(in)
 		if err != nil {
 			return err
 		}
-		defer dir.Close()
 		runDir, err := dir.OpenDir(from.RunID())
-		if err != nil {
+		if err = errors.Join(err, dir.Close()); err != nil {
 			return err
 		}
 		run := verify.RunIn(c.project, runDir, from.RunID())
@@ -64,7 +65,6 @@ func (a *app) reseal(ctx context.Context, c *candidate, b *box, bundles []*verif
 func sealDerived(ctx context.Context, project *pathsafe.Dir, b *box, in string, from *verify.Bundle, key bundle.Key) (bundle.Sealed, error) {
 	opts := bundle.KnownOptions{
 		In: b.dir, RunDir: filepath.Join(in, from.RunID()), Key: key, BuildID: buildID(), Now: from.Completed(),
-		Constraints: map[string]any{},
 	}
 	for o := range from.Outputs() {
 		opts.Outputs = append(opts.Outputs, bundle.Known{Path: o.Path(), Bytes: o.Size(), Digest: o.Digest()})
@@ -90,7 +90,7 @@ func sealDerived(ctx context.Context, project *pathsafe.Dir, b *box, in string, 
 	return bundle.SealKnown(ctx, opts)
 }
 
-// claimsOf are the inputs and the constraints of a TASK_SPEC.json.
+// claimsOf returns the inputs and the constraints of a TASK_SPEC.json.
 func claimsOf(taskSpec canonjson.Object) (inputs []string, constraints map[string]any) {
 	value, _ := taskSpec.Get("inputs")
 	if value.IsArray() {
@@ -104,7 +104,7 @@ func claimsOf(taskSpec canonjson.Object) (inputs []string, constraints map[strin
 	object, _ := value.Object()
 	constraints = map[string]any{}
 	for name, value := range object.Members() {
-		constraints[name] = json.RawMessage(value.Append(nil))
+		constraints[name] = jsontext.Value(value.Append(nil))
 	}
 	return inputs, constraints
 }

@@ -72,10 +72,12 @@ func (r *Run) Ranges(sizes iter.Seq[int64]) (*Ranges, error) {
 }
 
 // impatient is the store with less patience for one request, so that a reader has a second one if there
-// is no answer to the first.
+// is no answer to the first. A directory is not asked again.
 func (s *Store) impatient() *Store {
 	less := *s
-	less.patience = s.patience / tries
+	if _, isDirectory := s.driver.(*aside); !isDirectory {
+		less.patience = s.patience / tries
+	}
 	return &less
 }
 
