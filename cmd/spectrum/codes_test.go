@@ -25,6 +25,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/existing"
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
@@ -56,7 +57,7 @@ func examples(t *testing.T) map[code][]error {
 	halt := &staging.HaltError{Attempt: "0dbd4d3d-14a4-4b5c-9e1c-07c6d60c6b5e", Kind: "snapshot_restore", Staging: forging, Err: staging.ErrHalted}
 	halted := &haltedError{root: "/srv/" + forging, attempts: []haltedAttempt{{HaltError: halt, kind: "snapshot_restore"}}, err: halt}
 	held := &quarantine.HeldError{Source: "43766f23", Marks: []quarantine.Mark{{Finding: quarantine.Finding{Rule: quarantine.ApprovalVague, Detail: forging}}}}
-	verifier := &auditVerify{savepointCommand: &savepointCommand{state: state}}
+	verifier := &auditVerify{records: &records.Records{}, savepointCommand: &savepointCommand{state: state}}
 	a := &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
 	misfits := []audit.Misfit{{Savepoint: audit.Savepoint{ID: "1", Attempt: "2", Root: forging}, Fault: audit.NotEnded}}
 	return map[code][]error{

@@ -67,7 +67,7 @@ func (a *aside) Get(ctx context.Context, key string, off, n int64) (io.ReadClose
 	}
 	body, err := call(ctx, a, func() (io.ReadCloser, error) { return a.files.Get(ctx, key, off, n) }, func(body io.ReadCloser) {
 		if body != nil {
-			body.Close()
+			_ = body.Close()
 		}
 	})
 	if err != nil {
@@ -152,7 +152,7 @@ func (b *asideBody) fill() {
 	now, err := call(b.ctx, b.of, func() (filled, error) {
 		n, err := body.Read(buf)
 		return filled{n, err}, nil
-	}, func(filled) { body.Close() })
+	}, func(filled) { _ = body.Close() })
 	if err != nil {
 		b.err = err
 		return
@@ -171,7 +171,7 @@ func (b *asideBody) Close() error {
 		go func() {
 			b.of.places <- struct{}{}
 			defer func() { <-b.of.places }()
-			body.Close()
+			_ = body.Close()
 		}()
 		return nil
 	}
