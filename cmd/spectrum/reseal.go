@@ -15,8 +15,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// resealingKey is the key that was named, or the operator's own. None is made: what a new key signs is no
-// easier to trust than what was signed already.
+// resealingKey returns the key that was named, or the operator's own. It makes none: a new key is trusted
+// as little as the key of the run.
 func (a *app) resealingKey(named string) (bundle.Key, error) {
 	if named == "" {
 		state, err := a.openState()

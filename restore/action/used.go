@@ -44,22 +44,22 @@ func CheckUsed(record *preview.Record, all UsedPreviews, read ReadLog) error {
 // isQuiet reports whether nothing is unfinished in the restore root at a path, and no command at
 // work there.
 func isQuiet(path string) bool {
-	left, err := leftoversAt(path)
+	left, err := LeftoversAt(path)
 	return err == nil && len(left) == 0
 }
 
 // HasUnfinished reports whether the restore root at a path has the staging directory of a commit: the
 // commit is at work there, or was killed.
 func HasUnfinished(path, commit string) bool {
-	left, _ := leftoversAt(path)
+	left, _ := LeftoversAt(path)
 	return slices.ContainsFunc(left, func(name string) bool {
 		attempt, kind := staging.AttemptOf(name)
 		return attempt == commit && kind == staging.KindCommit
 	})
 }
 
-// leftoversAt is [staging.Leftovers] of the restore root at a path.
-func leftoversAt(path string) ([]string, error) {
+// LeftoversAt is [staging.Leftovers] of the restore root at a path.
+func LeftoversAt(path string) ([]string, error) {
 	dir, err := pathsafe.OpenRoot(path)
 	if err != nil {
 		return nil, err

@@ -10,12 +10,10 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
-	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
-	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
@@ -165,21 +163,11 @@ func (c *comparison) compareEnds() {
 		if err != nil || !isDone || !c.isOf(e.Root) {
 			continue
 		}
-		if left, err := leftovers(path); err != nil || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, id) }) {
+		if left, err := action.LeftoversAt(path); err != nil || slices.ContainsFunc(left, func(name string) bool { return strings.HasSuffix(name, id) }) {
 			continue // it may go on there
 		}
 		c.add(Flaw{Kind: EndGone, ID: id, Root: e.Root, Path: path, Number: e.Sequence})
 	}
-}
-
-// leftovers returns what attempts have left in the root at a path.
-func leftovers(path string) ([]string, error) {
-	dir, err := pathsafe.OpenRoot(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	return staging.Leftovers(dir)
 }
 
 // compareMarks compares the marks of rollbacks with the log and the savepoints.
