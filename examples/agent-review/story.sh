@@ -32,6 +32,8 @@ export HOME=$dir GIT_CONFIG_NOSYSTEM=1 LC_ALL=C PAGER=cat NO_COLOR=1 TERM=dumb
 unset XDG_STATE_HOME SPECTRUM_STATE_DIR SPECTRUM_PROJECT_ROOT SPECTRUM_PAGER XDG_CONFIG_HOME GIT_DIR GIT_WORK_TREE
 mkdir "$dir/bin" "$dir/view" && ln -s "$spectrum" "$dir/bin/spectrum" || exit 1
 PATH=$dir/bin:$PATH
+# What is printed must not depend on how long a step takes.
+mkdir -p "$dir/.config/spectrum" && echo 'no-progress = true' >"$dir/.config/spectrum/config.toml" || exit 1
 
 # tell TEXT: describes the next step.
 tell() { printf '\n# %s\n' "$*"; }
