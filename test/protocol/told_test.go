@@ -249,7 +249,7 @@ func TestContradictionsAreReported(t *testing.T) {
 // TestDateConflictsName: a conflict on a date names what is wrong with it, and how to go on.
 func TestDateConflictsName(t *testing.T) {
 	for completed, want := range map[string]string{
-		"the day before yesterday":  "a run says when it was completed | run \"next\": STATUS.json: completed_at is not an RFC 3339 time",
+		"the day before yesterday":  "a run has a completion date | run \"next\": STATUS.json: completed_at is not an RFC 3339 time",
 		"2026-11-22 02:00:00":       "have the run sealed again with a date that can be read, or acknowledge that its date is not known",
 		"2199-01-01T00:00:00+14:00": "this candidate was completed in the future, at 2198-12-31T10:00:00Z |",
 	} {
