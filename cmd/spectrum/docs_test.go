@@ -89,8 +89,8 @@ func TestContributing(t *testing.T) {
 	if len(lanes) != 2 {
 		t.Fatalf("%d lists of lanes in the Makefile", len(lanes))
 	}
-	for _, lane := range strings.FieldsFunc(lanes[0][1]+" "+lanes[1][1], func(r rune) bool { return r == ' ' || r == '+' }) {
-		if !strings.Contains(page, "\n| `"+lane+"` |") {
+	for _, lane := range strings.Fields(lanes[0][1] + " " + lanes[1][1]) {
+		if lane != "--" && !strings.Contains(page, "\n| `"+lane+"` |") {
 			t.Errorf("the lane %s is not described", lane)
 		}
 	}

@@ -10,7 +10,7 @@ func TestHintsKeepTheStateDirectory(t *testing.T) {
 		`hint: spectrum recover --acknowledge`:                             `hint: spectrum --state-dir '/a b' recover --acknowledge`,
 		`"spectrum snapshot list" and "spectrum savepoint list" name them`: `"spectrum --state-dir '/a b' snapshot list" and "spectrum --state-dir '/a b' savepoint list" name them`,
 		`hint: spectrum --state-dir '/a b' preview`:                        `hint: spectrum --state-dir '/a b' preview`,
-		`"spectrum seal" makes one; spectrum: rollback 12`:                 `"spectrum seal" makes one; spectrum: rollback 12`,
+		`"spectrum seal" makes one; spectrum: rollback 12`:                 `"spectrum --state-dir '/a b' seal" makes one; spectrum: rollback 12`,
 	} {
 		if got := (&app{stateDir: "/a b"}).here(text); got != want {
 			t.Errorf("%s, want %s", got, want)

@@ -89,7 +89,7 @@ func TestErrorNamesNoGiant(t *testing.T) {
 	if u.code != "ARTIFACT_MALFORMED" || len(u.stdout)+len(u.stderr) > 4<<10 {
 		t.Errorf("%d bytes on stderr: %v", len(u.stderr), u)
 	}
-	within(t, u, 7*size+24*mib)
+	within(t, u, 7*size+32*mib)
 }
 
 // TestSealTooLarge: more inputs than TASK_SPEC.json can hold are rejected before
