@@ -73,11 +73,10 @@ UNITRACE := -race
 CALM     := $(addprefix github.com/spectrumfs/spectrum/,restore $(addprefix restore/,action audit \
               preview preview/report quarantine savepoint statement) verify/bundle verify/canonjson)
 # A sweep runs all of them, and all that are about views on one processor; not those with
-# the race detector that send a signal at every call, which the lane "scripts" sweeps. On a
-# slow machine (SPECTRUM_STRIDE) the race detector watches the same tests as in make test.
+# the race detector that send a signal at every call, which the lane "scripts" sweeps.
 ifneq ($(filter sweep long,$(SPECTRUM_TESTS)),)
 VIEWS    := Mount|View|Run|Status|Latest|Daemon|Notify|Live|VolumeSet|Queue
-RACE     := $(if $(SPECTRUM_STRIDE),$(RACE),.)
+RACE     := .
 NORACE   := ^TestSignalDuringMount$$|^TestDoctorInterrupted$$
 UNITRACE :=
 RACECALM := env SPECTRUM_TESTS=sample
