@@ -14,8 +14,5 @@
 //
 //	make faults FAULTS=./test/crash SEED=3f2a
 //
-// On a slow machine SPECTRUM_STRIDE=n makes a sweep try every n-th of its cases only, and never
-// fewer than the sample.
-//
 // The package imports nothing of the program, so that every test can use it.
 package sample

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -90,7 +89,7 @@ func Every(t testing.TB, n int) Stride {
 // instance: a sweep tries one of every inSweep, and only the long tier tries all.
 func Thin(t testing.TB, inSample, inSweep int) Stride {
 	t.Helper()
-	n := Of(wider(inSample), min(inSweep*stride(), max(inSweep, wider(inSample))), 1)
+	n := Of(wider(inSample), inSweep, 1)
 	if n <= 1 {
 		return All
 	}
@@ -98,20 +97,6 @@ func Thin(t testing.TB, inSample, inSweep int) Stride {
 	t.Logf("every %d cases from %d (SEED=%s)", s.Every, s.First, Seed())
 	thinned.Store(t.Name(), true)
 	return s
-}
-
-// stride returns by how much a sweep is thinned on a slow machine: SPECTRUM_STRIDE, or 1. What is
-// not a positive number is a panic.
-func stride() int {
-	text := os.Getenv("SPECTRUM_STRIDE")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		panic(fmt.Sprintf("SPECTRUM_STRIDE is %q, not a positive number", text))
-	}
-	return n
 }
 
 // wider returns the stride of the sample for this stride of a test: half as large again, which

@@ -87,27 +87,6 @@ func TestSweepLeavesNothingOut(t *testing.T) {
 	}
 }
 
-// TestStride: a sweep on a slow machine tries every n-th of its cases, and no fewer than the sample.
-func TestStride(t *testing.T) {
-	t.Setenv("SPECTRUM_TESTS", "sweep")
-	for _, c := range []struct {
-		stride                   string
-		inSample, inSweep, every int
-	}{{"", 50, 1, 1}, {"2", 50, 1, 2}, {"2", 50, 7, 14}, {"2", 4, 3, 4}, {"2", 1, 1, 1}, {"9", 4, 1, 4}, {"3", 2, 5, 5}} {
-		t.Setenv("SPECTRUM_STRIDE", c.stride)
-		if s := Thin(t, c.inSample, c.inSweep); s.Every != c.every {
-			t.Errorf("%+v: %v", c, s)
-		}
-	}
-	t.Setenv("SPECTRUM_STRIDE", "half")
-	defer func() {
-		if recover() == nil {
-			t.Error("a stride that is no number is taken")
-		}
-	}()
-	Thin(t, 5, 1)
-}
-
 func TestTiers(t *testing.T) {
 	for name, want := range map[string]Tier{"": Sample, "sample": Sample, "sweep": Sweep, "long": Long} {
 		t.Setenv("SPECTRUM_TESTS", name)
