@@ -233,12 +233,15 @@ func withoutContents(ctx context.Context, in *action.Root, commit string, err er
 		return err
 	}
 	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot has no contents to name
-	for _, h := range all {
-		if target, unread := in.Snapshots().Find(h.ID); h.IsBefore(commit) && unread == nil {
-			return withNextSteps(ctx, in.Snapshots(), target, in.Real(), "", err)
-		}
+	h := action.BeforeCommit(commit, all, nil)
+	if h == nil {
+		return err
 	}
-	return err
+	target, unread := in.Snapshots().Find(h.ID)
+	if unread != nil {
+		return err
+	}
+	return withNextSteps(ctx, in.Snapshots(), target, in.Real(), "", err)
 }
 
 // lostBefore returns the next steps where the snapshot from before a commit is lost.

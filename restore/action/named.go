@@ -248,7 +248,7 @@ func SnapshotOf(id string, all []snapshot.Header, read ReadLog) (before, of stri
 }
 
 // BeforeCommit returns, of the snapshots of a root, the newest from before this commit, or from before any
-// commit of the log if commit is ""; nil for none.
+// commit of the log if commit is ""; nil for none. The log is read only then.
 func BeforeCommit(commit string, all []snapshot.Header, read ReadLog) *snapshot.Header {
 	commits := map[string]bool{commit: commit != ""}
 	if commit == "" {
