@@ -6,7 +6,8 @@
 # when the last one has ended or one has failed, so that growth is seen. The first lane that
 # fails ends the run.
 #
-# The lines of lanes that run at the same time begin with the name of their lane.
+# The lines of lanes that run at the same time begin with the name of their lane. The last
+# lines of a run that failed name the tests that failed and what they said.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,6 +21,9 @@ shift
 SEED=${SEED:-0}
 times=()
 begun=$SECONDS
+
+printed=$(mktemp -d) || exit 1
+trap 'rm -rf "$printed"' EXIT
 
 declare -A running=() began=() # by process id: the name of a lane, and when it began
 trap 'stop; exit 130' INT TERM HUP
@@ -40,6 +44,9 @@ report() {
 failed() {
     stop
     report "lane $1 failed"
+    grep -e '--- FAIL: ' "$printed/$1" | head -n 8
+    grep -E 'FAIL: testdata|_test\.go:[0-9]+: |^panic: |^leftovers: |^(file|process|mount): ' "$printed/$1" |
+        cut -c1-300 | tail -n 10
     echo "    repeat it with: make $1 SEED=$SEED${SPECTRUM_TESTS:+ SPECTRUM_TESTS=$SPECTRUM_TESTS}"
     exit 1
 }
@@ -61,7 +68,7 @@ for name in "${first[@]}"; do
     echo
     echo "== $title: $name"
     from=$SECONDS
-    make --no-print-directory "$name" || status=$?
+    make --no-print-directory "$name" 2>&1 | tee "$printed/$name" || status=$?
     times+=("$name" $((SECONDS - from)))
     [ "${status:-0}" -eq 0 ] || failed "$name"
 done
@@ -70,7 +77,7 @@ for name in "$@"; do
     [ ${#running[@]} -lt 2 ] || finish
     echo "== $title: $name"
     set -m # a process group of its own, which stop interrupts
-    { make --no-print-directory "$name" 2>&1 | sed -u "s/^/$name: /"; } &
+    { make --no-print-directory "$name" 2>&1 | tee "$printed/$name" | sed -u "s/^/$name: /"; } &
     set +m
     running[$!]=$name
     began[$!]=$SECONDS
