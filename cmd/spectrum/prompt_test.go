@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spectrumfs/spectrum/restore/preview"
+	"github.com/spectrumfs/spectrum/test/harness"
 	"github.com/spectrumfs/spectrum/test/terminal"
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 	"golang.org/x/sys/unix"
@@ -71,7 +72,7 @@ func (s *sitting) heard() string {
 func (s *sitting) answer(asked int, text string) {
 	s.t.Helper()
 	for begin := time.Now(); strings.Count(s.heard(), "statement: ") < asked; time.Sleep(5 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > harness.Patience {
 			s.t.Fatalf("not asked %d times:\n%s", asked, s.heard())
 		}
 	}
