@@ -98,7 +98,7 @@ func (r *Restore) removals() error {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ENAMETOOLONG), errors.Is(err, pathsafe.ErrTooLong):
 		case errors.Is(err, pathsafe.ErrCrossesMount):
 			at := s.mountOn(path)
-			r.conflicts = append(r.conflicts, Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at, true})
+			r.conflicts = append(r.conflicts, Conflict{Path: path.String(), State: fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), mount: at, removed: true})
 		case errors.Is(err, pathsafe.ErrEscape):
 			return pathFailure(path.String(), err)
 		case verify.IsMachineFault(err):

@@ -16,6 +16,7 @@ import (
 type Conflict struct {
 	Path    string // of the target, beneath the restore root
 	State   string // what is there now, in words
+	Linked  string // another target that is the same file, by a hard link or through a symbolic link
 	mount   string // a directory on the way that is another mount: nothing can be moved there
 	removed bool   // it is of a path that is removed
 }
@@ -88,7 +89,7 @@ func (s *surveyor) look(path pathsafe.Path) (*Conflict, error) {
 	switch {
 	case errors.Is(err, pathsafe.ErrCrossesMount):
 		at := s.mountOn(path)
-		return &Conflict{path.String(), fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), at, false}, nil
+		return &Conflict{Path: path.String(), State: fmt.Sprintf("%q %v", at, pathsafe.ErrCrossesMount), mount: at}, nil
 	case err != nil:
 		return nil, err
 	case site.Exists:

@@ -177,6 +177,7 @@ func (r *Restore) blockTogether(found []*Target) {
 		if other == r.conflicts[n].Path {
 			other = of[t.Stat.ID].paths[1]
 		}
+		r.conflicts[n].Linked = other
 		r.conflicts[n].State += fmt.Sprintf("%sit is the same file as %q, another target", r.conflicts[n].cannot(), other)
 		found[n] = nil
 	}

@@ -81,8 +81,8 @@ For a change set they also begin with one of
 --stat counts the changed lines. --name-status prints a letter for each file: A
 for create, M for replace and for a conflict with a file, T for a conflict with
 anything else, B for blocked, D for remove, U for diverged. On a terminal the
-output has colours, unless NO_COLOR is set, and goes to a pager (SPECTRUM_PAGER,
-PAGER or less).
+comments have no hashes, and the output has colours, unless NO_COLOR is set, and
+goes to a pager (SPECTRUM_PAGER, PAGER or less).
 
 RESTORE_ROOT is optional for a candidate of "spectrum run" or "seal --base": the
 default is the directory that the candidate would change.

@@ -82,15 +82,19 @@ var classColors = map[class]string{classCreate: greenText, classConflict: boldTe
 
 func (d *rootDiff) printList(_ context.Context, w *diffWriter) error {
 	for i := range d.files {
-		w.line(classColors[d.files[i].class], d.files[i].line())
+		w.line(classColors[d.files[i].class], d.files[i].line(true))
 	}
-	w.line(plainText, d.summary())
+	w.line(plainText, d.summary(true))
 	return nil
 }
 
 // summary is one line about all files.
-func (d *rootDiff) summary() string {
-	text := fmt.Sprintf("DIFFERS %s %s: %s create, %s conflict, %s blocked", d.plan.SourceID(),
+func (d *rootDiff) summary(hashes bool) string {
+	source := d.plan.SourceID()
+	if !hashes {
+		source = source[:shortest]
+	}
+	text := fmt.Sprintf("DIFFERS %s %s: %s create, %s conflict, %s blocked", source,
 		words.Of(len(d.files), d.total, "file"), number(d.counts[classCreate]), number(d.counts[classConflict]), number(d.counts[classBlocked]))
 	if d.plan.IsChangeSet() {
 		text += fmt.Sprintf(", %s replace, %s remove, %s diverged", number(d.counts[classReplace]), number(d.counts[classRemove]), number(d.counts[classDiverged]))
@@ -101,7 +105,7 @@ func (d *rootDiff) summary() string {
 // printPatch prints the patch. One that could not be made to its end has an end that no program
 // applies.
 func (d *rootDiff) printPatch(ctx context.Context, w *diffWriter) error {
-	err := d.eachSection(ctx, math.MaxInt, func(s section) error {
+	err := d.eachSection(ctx, patchForm{room: math.MaxInt, hashes: w.exact}, func(s section) error {
 		for _, comment := range s.comments {
 			w.line(classColors[s.class], comment)
 		}

@@ -110,7 +110,7 @@ func (s *reviewSource) changes(ctx context.Context, f fusefs.File, created bool)
 	case !h.removed && h.class == classIdentical:
 		return nil, "the same content is there", nil
 	case !h.hasLines():
-		return nil, h.line(), nil
+		return nil, h.line(false), nil
 	}
 	return s.diff.patch(&h)
 }

@@ -170,15 +170,21 @@ func plainBytes(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// line is one line for people and scripts.
-func (h *heldAgainst) line() string {
-	line := fmt.Sprintf("%s %q %s %s", h.class, h.Path, plainBytes(h.Size), sha256Of(h.File))
+// line is one line for people and scripts. Without the hashes it mostly fits a terminal.
+func (h *heldAgainst) line(hashes bool) string {
+	hashed := func(digest string) string {
+		if !hashes {
+			return ""
+		}
+		return " " + digest
+	}
+	line := fmt.Sprintf("%s %q %s%s", h.class, h.Path, plainBytes(h.Size), hashed(sha256Of(h.File)))
 	if h.removed {
 		line = fmt.Sprintf("%s %q", h.class, h.Path)
 	}
 	switch {
 	case h.there.Refused == nil:
-		line += fmt.Sprintf(", there: %s %s", plainBytes(h.there.Size), h.digest())
+		line += fmt.Sprintf(", there: %s%s", plainBytes(h.there.Size), hashed(h.digest()))
 		if h.modeOnly {
 			line += ", only the executable bit differs"
 		}

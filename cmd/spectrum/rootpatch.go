@@ -32,9 +32,15 @@ type section struct {
 	text     []byte // empty where the file is only named
 }
 
+// patchForm is what a patch has: bytes up to a limit, and hashes in its comments.
+type patchForm struct {
+	room   int
+	hashes bool
+}
+
 // eachSection makes a patch from the restore root to the candidate, file by file. From the first
-// file that exceeds the limit, in bytes, files are only named.
-func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section) error) error {
+// file that exceeds the limit, files are only named.
+func (d *rootDiff) eachSection(ctx context.Context, form patchForm, yield func(section) error) error {
 	if len(d.files) == 0 {
 		return nil
 	}
@@ -56,7 +62,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 		case !h.hasLines():
 		case shared[h.Path]:
 			why = "a symbolic link resolves another file of the candidate to the same path"
-		case room <= 0:
+		case form.room <= 0:
 			why = noRoom
 		default:
 			if s.text, why, err = d.patch(h); err != nil {
@@ -68,11 +74,11 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 			if h.class == classDiverged && len(s.text) > 0 {
 				third = d.sinceBase(h)
 			}
-			if room -= len(s.text) + len(h.line()) + len(strings.Join(third, "\n")); room < 0 {
+			if form.room -= len(s.text) + len(h.line(form.hashes)) + len(strings.Join(third, "\n")); form.room < 0 {
 				s.text, third, why = nil, nil, noRoom
 			}
 		}
-		comment := "# " + h.line()
+		comment := "# " + h.line(form.hashes)
 		if why == oddText {
 			comment += "; " + why + ":"
 		} else if why != "" {
@@ -88,7 +94,7 @@ func (d *rootDiff) eachSection(ctx context.Context, room int, yield func(section
 			return err
 		}
 	}
-	end := section{comments: []string{"# " + d.summary()}}
+	end := section{comments: []string{"# " + d.summary(form.hashes)}}
 	if without > 0 {
 		end.comments = append(end.comments, fmt.Sprintf("# %s of these files %s only listed: the patch does not change them", number(without), areOf(without)))
 	}

@@ -117,6 +117,8 @@ func sealHint(err error) string {
 		return "seal the whole project without --base, or leave that path out with --exclude PATTERN"
 	case errors.Is(err, ignore.ErrPattern):
 		return "fix that pattern, then seal again; \"man gitignore\" has the syntax"
+	case errors.Is(err, bundle.ErrNothingCarried):
+		return "add a file to the project, such as a note that says why the others are gone, then seal again"
 	case errors.Is(err, bundle.ErrUnchanged):
 		return "there is nothing to seal; if there should be, name another base, or the outputs that have changed"
 	case errors.Is(err, fs.ErrExist):

@@ -142,7 +142,7 @@ func lookAt(root *pathsafe.Dir, p pathsafe.Path) (pathsafe.Stat, error) {
 func (d *rootDiff) boundedPatch(ctx context.Context, room, roomForNames int) ([]byte, error) {
 	var out bytes.Buffer
 	unnamed := 0
-	err := d.eachSection(ctx, room, func(s section) error {
+	err := d.eachSection(ctx, patchForm{room: room, hashes: true}, func(s section) error {
 		isEnd := s.class == ""
 		if !isEnd && out.Len() > roomForNames {
 			unnamed++

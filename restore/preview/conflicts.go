@@ -297,6 +297,9 @@ func (d *deciding) targets() []Conflict {
 				c.Resolution = "preview again with --replace, which displaces it if your last commit here made it; or move it away, then preview again"
 			}
 		}
+		if found.Linked != "" {
+			c.Resolution = "copy it and move the copy to its name, which makes it a file of its own, or leave one of the two out; then preview again"
+		}
 		if d.restore.Replaces() {
 			c.Risk = "it is not replaced: the commit will be rejected with " + string(found.Failure().Code)
 		}

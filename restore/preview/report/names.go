@@ -276,6 +276,8 @@ func (p *painter) note(f class, r *foldedRow, changes map[int]*difference) strin
 		return "the same file is there, " + visible.Size(i.Bytes)
 	case (f == blockedClass || f == leftOutClass) && i.Reason != "":
 		return cutEnd(escaped(i.Reason), p.Columns/2)
+	case i.Removed:
+		return "a removal"
 	}
 	return visible.Size(i.Bytes)
 }
