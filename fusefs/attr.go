@@ -15,28 +15,28 @@ const (
 	// ownerPerm lets the user who serves the view read every directory of it.
 	ownerPerm = 0o500
 
-	// statBlock is the unit of statfs and the preferred size that stat shows.
-	// It is the page size: the kernel's cache works in pages whatever we say.
+	// statBlock is the unit of statfs and the preferred size in stat. It is the page size, in which
+	// the kernel's cache works in any case.
 	statBlock = 4096
 
-	// generation is constant: a node number stands for the same file as long
-	// as the mount lives, it is never given to another one.
+	// generation is constant: a node number identifies the same file as long as the mount exists
+	// and is never reused.
 	generation = 1
 )
 
 // A tree never changes while it is mounted, so the kernel may cache its answers without limit:
 // the timeout is a year.
 const (
-	entryTimeout    = 365 * 24 * time.Hour // a name leads to the same node for ever
+	entryTimeout    = 365 * 24 * time.Hour // a name always leads to the same node
 	attrTimeout     = 365 * 24 * time.Hour // size, mode and times are the plan's, not the source's
-	negativeTimeout = 365 * 24 * time.Hour // what is not in the tree will never be in it
+	negativeTimeout = 365 * 24 * time.Hour // a missing name will never exist
 
-	// volumeTimeout is for names that a volume set adds: it may be gone, or spoiled,
-	// and the kernel asks again after this time at the latest.
+	// volumeTimeout is for names of a volume set: the volume may disappear or be spoiled, and the
+	// kernel asks again after this time at the latest.
 	volumeTimeout = time.Second
 
-	// unsizedTimeout is for attributes that are those of a source, and not signed: the kernel asks
-	// again at each use.
+	// unsizedTimeout is for attributes of a source that are not signed: the kernel asks again at
+	// each use.
 	unsizedTimeout = 0
 )
 
@@ -66,12 +66,12 @@ func (s *fileSystem) unsizedAttr(a at, source Unsized, out *fuse.Attr) (time.Dur
 	return unsizedTimeout, fuse.OK
 }
 
-// attr fills in what stat shows of a place that is not unsized, and gives the time for which it
-// holds.
+// attr sets the attributes of a place that is not unsized, and returns the time for which they are
+// valid.
 func (s *fileSystem) attr(a at, out *fuse.Attr) time.Duration {
 	if a.tree == nil {
 		v := a.volume.source
-		s.dirAttr(a, dirPermOf(v.Perm()), v.ModTime(), out) // how many are in there is not known
+		s.dirAttr(a, dirPermOf(v.Perm()), v.ModTime(), out) // the number of its entries is not known
 		out.Nlink = 1
 		return 0
 	}
@@ -116,8 +116,8 @@ func (s *fileSystem) dirAttr(a at, perm uint32, modTime time.Time, out *fuse.Att
 	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
-// entry fills in the answer to a lookup that found the place, unless it is a live file or an
-// unsized one.
+// entry sets the answer to a lookup that found the place, unless it is a live file or an unsized
+// one.
 func (s *fileSystem) entry(a at, out *fuse.EntryOut) {
 	out.NodeId, out.Generation = a.number(), generation
 	out.SetEntryTimeout(entryTimeout)
@@ -139,7 +139,7 @@ func (s *fileSystem) unsizedEntry(a at, source Unsized, out *fuse.EntryOut) fuse
 	return fuse.OK
 }
 
-// live returns the way to make the content of a place, if it is one of a live file.
+// live returns the function that makes the content of a live file, or false for any other place.
 func (a at) live() (Made, bool) {
 	if a.isDir() {
 		return nil, false
@@ -158,7 +158,7 @@ func (a at) live() (Made, bool) {
 	return func(<-chan struct{}) ([]byte, error) { return live(), nil }, true
 }
 
-// livePerm is what a live file grants now.
+// livePerm returns the permissions that a live file grants now.
 func (a at) livePerm() uint32 {
 	perm := a.node().perm
 	if guarded, ok := a.node().source.(GuardedLive); ok {

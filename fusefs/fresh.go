@@ -8,17 +8,17 @@ import "sync"
 type fresh[T any] struct {
 	mu      sync.Mutex
 	running *making[T]
-	next    *making[T] // for callers that arrived while the other was being made
+	next    *making[T] // for callers that arrived while the current one was being made
 }
 
 // making is a value that is being made.
 type making[T any] struct {
-	ready chan struct{} // closed when value or err is there
+	ready chan struct{} // closed when value or err is set
 	value T
 	err   error
 }
 
-// ask returns a value that will be ready. produce may run in a goroutine of its own.
+// ask returns a value that will be ready later. produce may run in another goroutine.
 func (f *fresh[T]) ask(produce func() (T, error)) *making[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxHandles is how many contents may be open at once where descriptors are
-// not scarce. A sequential reader needs one, a compiler a few; beyond that an
-// open costs little next to a check.
+// maxHandles is the number of contents that may be open at once if descriptors are not scarce. A
+// sequential reader needs one, a compiler a few; an additional open costs little compared with a
+// check.
 const maxHandles = 64
 
 // handleLimit keeps to a quarter of the descriptors that the process may have.
@@ -26,13 +26,13 @@ func handleLimit() int {
 // handle is one open content, shared by all readers of that node.
 type handle struct {
 	place   at
-	ready   chan struct{} // closed when content or err is there
+	ready   chan struct{} // closed when content or err is set
 	content Content
 	err     error
 
 	// Under handleCache.mu.
 	refs int
-	idle *list.Element // its place among the idle ones, nil while in use
+	idle *list.Element // its element in the list of idle ones, nil while in use
 }
 
 // handleCache keeps contents open between reads: at most max of them, provided that the caller
@@ -94,8 +94,7 @@ func (c *handleCache) take(place at) (h *handle, fresh bool, surplus []*handle) 
 	return h, true, surplus
 }
 
-// fill opens the content. When descriptors have run out it gives back the idle
-// ones and tries once more.
+// fill opens the content. If descriptors have run out it closes the idle ones and tries once more.
 func (c *handleCache) fill(h *handle) {
 	h.err = errors.New("open: panic") // for waiting callers, if open panics
 	defer close(h.ready)
@@ -131,7 +130,7 @@ func (c *handleCache) release(h *handle) {
 	closeHandles(surplus)
 }
 
-// close closes what is idle now, and everything else when it is released.
+// close closes the idle contents now, and all others when they are released.
 func (c *handleCache) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -140,8 +139,8 @@ func (c *handleCache) close() {
 	closeHandles(surplus)
 }
 
-// shrink takes idle handles out until at most keep are left; under mu. They are
-// closed by the caller, after mu is released: closing may block.
+// shrink removes idle handles until at most keep are left; under mu. The caller closes them after
+// it has released mu, because closing may block.
 func (c *handleCache) shrink(keep int) (surplus []*handle) {
 	for len(c.all) > keep && c.idle.Len() > 0 {
 		surplus = append(surplus, c.drop(c.idle.Front().Value.(*handle)))
@@ -149,7 +148,7 @@ func (c *handleCache) shrink(keep int) (surplus []*handle) {
 	return surplus
 }
 
-// drop takes one idle handle out; under mu.
+// drop removes one idle handle; under mu.
 func (c *handleCache) drop(h *handle) *handle {
 	c.idle.Remove(h.idle)
 	h.idle = nil
@@ -157,8 +156,8 @@ func (c *handleCache) drop(h *handle) *handle {
 	return h
 }
 
-// closeHandles closes contents that cannot be reached any more. They were only read, so an
-// error of Close does not affect what was served.
+// closeHandles closes contents that are no longer reachable. They were only read, so an error of
+// Close does not affect what was served.
 func closeHandles(hs []*handle) {
 	for _, h := range hs {
 		if h.content != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// span is a directory whose children are still to be laid out: flat[lo:hi] is
-// what lies below it, and skip bytes of each path lead to it.
+// span is a directory whose children are not laid out yet: flat[lo:hi] are the nodes below it, and
+// skip is the length of its path with the slash.
 type span struct {
 	dir    uint32
 	lo, hi int
@@ -71,8 +71,8 @@ func hasName(path, name string) bool {
 	return strings.HasPrefix(path, name) && (len(path) == len(name) || path[len(name)] == '/')
 }
 
-// total adds up what statfs shows, and gives each directory the newest time
-// below it. Children come after their parents, so one pass from the end does.
+// total computes the totals for statfs, and sets the time of each directory to the newest below it.
+// Children follow their parents, so one backward pass suffices.
 func (t *Tree) total() {
 	for i := len(t.nodes) - 1; i > rootNode; i-- {
 		n := &t.nodes[i]

@@ -11,17 +11,17 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Live is a [Source] of which every opening sees a new content: what it was at
-// that moment, whole, however long it is read. The Size and ModTime of its
-// [File] do not count. What was returned must not change afterwards.
+// Live is a [Source] with a new content at each opening: a reader sees all of the content of that
+// moment, however long it reads. The Size and ModTime of its [File] are ignored. The returned slice
+// must not change afterwards.
 type Live func() []byte
 
-// Made is a [Live] that can fail; a lookup of it is then EIO. A [SourceError] is a finding of
-// that source, any other error a line in the log. It should return when done is closed, since
-// its result is then ignored.
+// Made is a [Live] that can fail; a lookup of it is then EIO. A [SourceError] is a finding about
+// that source, any other error is logged. It should return when done is closed, since its result is
+// then ignored.
 type Made func(done <-chan struct{}) ([]byte, error)
 
-// SourceError is what was found wrong with a source that a [Made] content is made of.
+// SourceError is an error of a source that a [Made] content is made of.
 type SourceError struct {
 	Path string // of the file in the view
 	Err  error
@@ -39,11 +39,11 @@ func (m Made) Open() (Content, error) {
 	return snapshotContent{bytes.NewReader(data)}, nil
 }
 
-// XAttrs are none.
+// XAttrs returns nil.
 func (m Made) XAttrs() []XAttr { return nil }
 
-// GuardedLive is a [Live] whose content is not always for all users: Perm returns what
-// it grants now, of the permission bits of its [File]. Its owner always reads it.
+// GuardedLive is a [Live] whose content is not always for all users: Perm returns the permissions
+// that it grants now, within those of its [File]. Its owner can always read it.
 type GuardedLive struct {
 	Live
 	Perm func() fs.FileMode
@@ -54,7 +54,7 @@ func (l Live) Open() (Content, error) {
 	return snapshotContent{bytes.NewReader(l())}, nil
 }
 
-// XAttrs are none.
+// XAttrs returns nil.
 func (l Live) XAttrs() []XAttr { return nil }
 
 type snapshotContent struct{ *bytes.Reader }
@@ -67,20 +67,20 @@ func (snapshotContent) Close() error { return nil }
 // a file is opened.
 const liveBit = 1 << 63
 
-// maxKept limits the size of the contents that readers hold, in bytes, and maxSnapshots their
-// number: a reader could hold a file for each content that there ever was. Beyond that the
-// oldest is dropped, and a reader that still holds it gets ESTALE for data that the kernel has
-// not cached. The newest always stays. A source whose content changes with every read should
-// limit itself to one change a second.
+// maxKept limits the total size of the contents that readers hold, in bytes, and maxSnapshots their
+// number: a reader could hold a file for each content. Beyond that the oldest is dropped, and a
+// reader that still holds it gets ESTALE for data that the kernel has not cached. The newest is
+// always kept. A source whose content changes with every read should limit itself to one change a
+// second.
 const (
 	maxKept      = 32 << 20
 	maxSnapshots = 1024
 )
 
-// snapshot is what one lookup of a live file has seen.
+// snapshot is the content of a live file at one lookup.
 type snapshot struct {
 	number  uint64
-	of      uint64 // the number that its name leads to, which is its inode number
+	of      uint64 // the number of the live file, which is its inode number
 	data    []byte
 	perm    uint32
 	time    time.Time
@@ -124,7 +124,7 @@ func (ss *snapshots) content(cancel <-chan struct{}, of uint64, produce func() (
 
 // look returns the snapshot of a live file with the content that it has now.
 func (ss *snapshots) look(of uint64, data []byte, granted func() uint32) *snapshot {
-	perm := granted() // after it: what it grants is for no less than it says
+	perm := granted() // after the content, so that it is not older
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if n := ss.newest[of]; n != nil && n.perm == perm && bytes.Equal(n.data, data) {
@@ -151,7 +151,7 @@ func (ss *snapshots) bound() {
 	}
 }
 
-// drop takes a snapshot out; under mu.
+// drop removes a snapshot; under mu.
 func (ss *snapshots) drop(n *snapshot) {
 	delete(ss.all, n.number)
 	ss.order.Remove(n.place)

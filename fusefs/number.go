@@ -24,7 +24,7 @@ type at struct {
 
 func (a at) number() uint64 { return uint64(a.volume.number)<<volumeShift | uint64(a.id) + 1 }
 
-// node returns the node; nil if there is no tree yet.
+// node returns the node, or nil if there is no tree yet.
 func (a at) node() *node {
 	if a.tree == nil {
 		return nil

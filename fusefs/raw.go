@@ -9,13 +9,11 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// fileSystem answers the kernel. What it does not define is answered by the
-// embedded default: ENOSYS, which the kernel remembers and does not ask again
-// (FSYNC, LSEEK), or which it never gets to ask because the
-// mount is read-only: SetAttr, Mknod, Mkdir, Unlink, Rmdir, Rename, Link,
-// Symlink, SetXAttr, RemoveXAttr, Create, Tmpfile, Write, Fallocate,
-// CopyFileRange are not here, and a test holds that. ACCESS is never sent with
-// default_permissions.
+// fileSystem answers the requests of the kernel. A request that it does not define is answered by
+// the embedded default with ENOSYS, which the kernel remembers (FSYNC, LSEEK). The kernel never
+// sends the following because the mount is read-only, and a test checks that they are not defined:
+// SetAttr, Mknod, Mkdir, Unlink, Rmdir, Rename, Link, Symlink, SetXAttr, RemoveXAttr, Create,
+// Tmpfile, Write, Fallocate, CopyFileRange. ACCESS is never sent with default_permissions.
 type fileSystem struct {
 	fuse.RawFileSystem
 
@@ -37,7 +35,7 @@ type fileSystem struct {
 	done    chan struct{} // closed when the view ends
 	endOnce sync.Once
 
-	revoked    chan struct{} // closed when the view was taken back
+	revoked    chan struct{} // closed when the view was revoked
 	revokeOnce sync.Once
 
 	// Whether to have the kernel do without OPEN and OPENDIR; see Init.
@@ -47,7 +45,7 @@ type fileSystem struct {
 
 var _ fuse.RawFileSystem = (*fileSystem)(nil)
 
-// estale is the answer to a number that was never given out.
+// estale is the answer to an unknown node number.
 const estale = fuse.Status(syscall.ESTALE)
 
 func newFileSystem(tree *Tree, opts Options) *fileSystem {
@@ -99,7 +97,7 @@ func (s *fileSystem) maySkipOpen(flags uint64) bool {
 // end makes waiting requests return.
 func (s *fileSystem) end() { s.endOnce.Do(func() { close(s.done) }) }
 
-// OnUnmount comes after the last request.
+// OnUnmount is called after the last request.
 func (s *fileSystem) OnUnmount() {
 	s.end()
 	s.handles.close()
@@ -108,16 +106,16 @@ func (s *fileSystem) OnUnmount() {
 // notify makes the kernel drop its cache of a node's content. An unknown node is not an error.
 func (s *fileSystem) notify(number uint64) { _ = s.server.InodeNotify(number, 0, 0) }
 
-// notifyAttr makes the kernel drop what it knows of a node's attributes, and the answers of earlier
-// requests for them that it has not received yet.
+// notifyAttr makes the kernel drop the attributes of a node, and answers to earlier requests for
+// them that it has not received yet.
 func (s *fileSystem) notifyAttr(number uint64) {
 	if s.server != nil {
 		_ = s.server.InodeNotify(number, -1, 0)
 	}
 }
 
-// Lookup finds a name in a directory. A name that is not there is answered with
-// node 0 instead of ENOENT: only so may the kernel remember the absence.
+// Lookup finds a name in a directory. A missing name is answered with node 0 instead of ENOENT:
+// only then may the kernel cache the absence.
 func (s *fileSystem) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	if s.isRevoked() {
 		return fuse.EIO
@@ -179,7 +177,7 @@ func (s *fileSystem) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 	return fuse.OK
 }
 
-// Open has nothing to do, but for an unsized file: contents are opened by the first read, and shared.
+// Open only handles unsized files: other contents are opened by the first read, and shared.
 func (s *fileSystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	if s.snapshots.numbered(in.NodeId) == nil {
 		a, st := s.file(in.NodeId)
@@ -193,7 +191,7 @@ func (s *fileSystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 	if s.skipOpen {
 		return fuse.ENOSYS
 	}
-	out.OpenFlags = fuse.FOPEN_KEEP_CACHE // what was checked may stay cached
+	out.OpenFlags = fuse.FOPEN_KEEP_CACHE // checked data may stay cached
 	return fuse.OK
 }
 
@@ -204,8 +202,7 @@ func (s *fileSystem) Release(<-chan struct{}, *fuse.ReleaseIn) {}
 // closed.
 func (s *fileSystem) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
 
-// StatFs returns the totals of the trees that there are: full to the last block,
-// as they are.
+// StatFs returns the totals of the loaded trees, with no free space.
 func (s *fileSystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	*out = fuse.StatfsOut{Bsize: statBlock, Frsize: statBlock, NameLen: maxName}
 	s.volumes.each(func(t *Tree) {

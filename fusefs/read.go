@@ -11,8 +11,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// errInterrupted: the reader was interrupted while it waited for its turn. It
-// says nothing about the content.
+// errInterrupted: the reader was interrupted while it waited. This is not a finding about the
+// content.
 var errInterrupted = errors.New("interrupted")
 
 // errEnded: the view ended while the reader waited.
@@ -24,10 +24,9 @@ var errEnded = errors.New("the view has ended")
 // would be wrong too: a reader behind a source that hangs could never be interrupted.
 const patience = time.Second
 
-// newPermits makes the permits for reads at work. More than the processors can
-// check at once helps when sources are slow; a bound keeps threads and memory
-// in bounds when ten thousand readers come together. There are never more than
-// contents may be open, so that a read at work never waits for a descriptor.
+// newPermits returns the permits for concurrent reads. More than one per processor helps if sources
+// are slow; the limit bounds threads and memory for thousands of readers. There are never more
+// permits than contents that may be open, so that a read never waits for a descriptor.
 func newPermits(most int) chan struct{} {
 	n := min(max(8, 4*runtime.GOMAXPROCS(0)), 32, most)
 	permits := make(chan struct{}, n)
@@ -80,8 +79,7 @@ func (s *fileSystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	return fuse.ReadResultData(buf), fuse.OK
 }
 
-// clip cuts the buffer down to what there is to read: nothing at or after the
-// end, whatever the offset.
+// clip shortens the buffer to the readable bytes: none at or after the end, whatever the offset.
 func clip(buf []byte, in *fuse.ReadIn, size int64) []byte {
 	if in.Offset >= uint64(size) {
 		return nil
@@ -92,8 +90,8 @@ func clip(buf []byte, in *fuse.ReadIn, size int64) []byte {
 // errSpoiled reports a volume that has changed since its tree was made.
 var errSpoiled = errors.New("its directory changed after it was verified and is no longer read")
 
-// readChecked fills the buffer from the file's content, and returns what is filled: less only at the
-// end of an unsized file.
+// readChecked fills the buffer from the file's content, and returns the filled part: shorter only
+// at the end of an unsized file.
 func (s *fileSystem) readChecked(cancel <-chan struct{}, a at, buf []byte, in *fuse.ReadIn, unsized bool) ([]byte, error) {
 	if s.checkSpoiled(a.volume) {
 		return nil, errSpoiled
@@ -172,8 +170,8 @@ func (s *fileSystem) openContent(a at) (Content, error) {
 	return c, nil
 }
 
-// await receives from ch. When cancel is closed it gives up after a while
-// (see patience) and returns false.
+// await receives from ch. When cancel is closed it waits a little longer (see patience), then
+// returns false.
 func await(cancel, ch <-chan struct{}) bool {
 	select {
 	case <-ch:

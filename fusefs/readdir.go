@@ -6,10 +6,9 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A directory is listed as ".", "..", its children by name, and, in the root,
-// what a volume set adds. An entry's offset is its place in that order plus one, so
-// that a listing can go on from any entry, in any process, without a handle
-// (but for a volume set's).
+// A directory is listed as ".", "..", its children by name and, in the root, the names of a volume
+// set. The offset of an entry is its position plus one, so that a listing can continue at any
+// entry, in any process, without a handle (except for a volume set).
 const dots = 2
 
 // OpenDir has nothing to open. See Init for ENOSYS.
@@ -47,9 +46,8 @@ func (s *fileSystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 	return fuse.OK
 }
 
-// ReadDirPlus lists names with what a lookup of each would give. The dots, what
-// changes, and what a volume set adds get node 0: the kernel looks them up when they
-// are requested.
+// ReadDirPlus lists names with the result of a lookup of each. The dots, live files and volumes get
+// node 0: the kernel looks them up when they are requested.
 func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	l, st := s.listing(cancel, in)
 	if st != fuse.OK {
@@ -72,7 +70,7 @@ func (s *fileSystem) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *f
 	return fuse.OK
 }
 
-// listing is what one reader of a directory sees.
+// listing is the state of one reader of a directory.
 type listing struct {
 	dir     at
 	volumes *volumes
@@ -97,7 +95,7 @@ func (l listing) len() uint64 { return l.children() + uint64(len(l.names)) }
 // children is the number of entries up to and with those of the tree.
 func (l listing) children() uint64 { return dots + uint64(l.dir.node().count) }
 
-// child returns the place of the entry at a position, if it is one of the tree's.
+// child returns the place of the entry at a position, or false if it is not one of the tree's.
 func (l listing) child(pos uint64) (at, bool) {
 	if pos < dots || pos >= l.children() {
 		return at{}, false
@@ -119,7 +117,7 @@ func (l listing) entry(pos uint64) fuse.DirEntry {
 	return e
 }
 
-// added returns the name, number and type of what a volume set adds at a position.
+// added returns the name, number and type of the volume set's entry at a position.
 func (l listing) added(pos uint64) (name string, number uint64, mode uint32) {
 	name = l.names[pos-l.children()]
 	if pos == l.children() {
@@ -129,8 +127,8 @@ func (l listing) added(pos uint64) (name string, number uint64, mode uint32) {
 	return name, at{v, nil, rootNode}.number(), syscall.S_IFDIR
 }
 
-// parent is the number of the directory that holds this one. Only in the root
-// of the view it is its own; the kernel does not look at it.
+// parent returns the number of the parent directory; for the root of the view, its own, which the
+// kernel ignores.
 func (l listing) parent() uint64 {
 	if l.dir.id == rootNode {
 		return uint64(rootNode) + 1

@@ -6,10 +6,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// RevokeRequest is the one ioctl that a view answers, _IO('S', 1) on any of its files: it has
-// no argument, and revokes the view. A signal would need a process number, which only the view
-// itself could supply, and which may be another process by then; the ioctl reaches exactly the
-// view that was looked up, and the kernel supplies the caller's user.
+// RevokeRequest is the only ioctl that a view answers, _IO('S', 1) on any of its files: it has no
+// argument, and revokes the view. A signal would require a process number, which only the view
+// itself could supply and which may have been reused; the ioctl reaches exactly the view that was
+// looked up, and the kernel supplies the caller's user.
 const RevokeRequest = 'S'<<8 | 1
 
 // Ioctl revokes the view, for root and for the user who serves it. Other users may only read.

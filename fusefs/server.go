@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Options are what a [Server] needs beside its tree. The zero value is usable.
+// Options are the options of a [Server]. The zero value is usable.
 type Options struct {
 	VolumeSet VolumeSet // adds directories to the root of the tree; nil: none
-	Stats     *Stats    // counts what is read; nil: not counted
+	Stats     *Stats    // counts what is read, unless nil
 
 	// Unsized is set if trees of the volume set may have sources that are [Unsized].
 	Unsized bool
 
-	// Log gets findings (Error), and what the FUSE library has to say (Debug). nil: no log.
+	// Log receives findings (Error) and messages of the FUSE library (Debug), unless nil.
 	Log *slog.Logger
 
 	// OnTamper is called once for each distinct failure of a source, at the
@@ -32,14 +32,13 @@ type Options struct {
 }
 
 const (
-	// MaxRequest is the most that the kernel sends in one request (256 pages), in bytes:
-	// fewer round trips, and fewer blocks that are checked twice because a
-	// request ended inside them. Read-ahead stays at what the kernel grants a
-	// FUSE mount, 128 KiB, in several requests at once.
+	// MaxRequest is the maximum size of a request of the kernel (256 pages), in bytes: large ones
+	// save round trips, and fewer blocks are checked twice because a request ended inside them. The
+	// kernel divides the 128 KiB of read-ahead of a FUSE mount into several concurrent requests.
 	MaxRequest = 1 << 20
 
-	// maxBackground lets the kernel read ahead for many files at once; its
-	// default of 12 requests is two readers' worth.
+	// maxBackground lets the kernel read ahead for many files at once; its default of 12 requests
+	// suffices for two readers.
 	maxBackground = 64
 )
 
@@ -51,8 +50,7 @@ type Server struct {
 	dev    *os.File // our own descriptor of the FUSE connection, for HangUp
 }
 
-// New returns a server that is not connected yet. The error is [ErrBadTree], if there is no
-// tree.
+// New returns a server that is not connected yet. It returns [ErrBadTree] if there is no tree.
 func New(tree *Tree, opts Options) (*Server, error) {
 	if tree == nil || len(tree.nodes) == 0 {
 		return nil, fmt.Errorf("%w: there is no tree", ErrBadTree)
@@ -66,15 +64,15 @@ func New(tree *Tree, opts Options) (*Server, error) {
 	return &Server{fs: newFileSystem(tree, opts)}, nil
 }
 
-// Attach connects the server to a descriptor of /dev/fuse that is already mounted. It takes
-// over the descriptor, also when it fails.
+// Attach connects the server to a mounted descriptor of /dev/fuse. It takes ownership of the
+// descriptor, even on an error.
 func (s *Server) Attach(dev int) error {
 	own, err := unix.FcntlInt(uintptr(dev), unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		_ = unix.Close(dev)
 		return err
 	}
-	// go-fuse takes over a descriptor that is given to it under this name.
+	// go-fuse takes ownership of a descriptor that is passed under this name.
 	s.server, err = fuse.NewServer(s.fs, fmt.Sprintf("/dev/fd/%d", dev), serverOptions(s.fs.log))
 	if err != nil {
 		_ = unix.Close(own)
@@ -94,12 +92,12 @@ func (s *Server) Serve() {
 func serverOptions(log *slog.Logger) *fuse.MountOptions {
 	return &fuse.MountOptions{
 		MaxWrite:      MaxRequest, // the limit for reads as well
-		MaxReadAhead:  MaxRequest, // the kernel lowers it to what it allows
+		MaxReadAhead:  MaxRequest, // the kernel reduces it to its limit
 		MaxBackground: maxBackground,
 		// The kernel must not drop pages on its own guess that a file changed:
 		// none ever does.
 		ExplicitDataCacheControl: true,
-		// Our answers are checked bytes in memory, there is nothing to splice.
+		// The answers are checked bytes in memory, which cannot be spliced.
 		DisableSplice: true,
 		Name:          "spectrum",
 		Logger:        slog.NewLogLogger(log.Handler(), slog.LevelDebug),
@@ -113,8 +111,8 @@ func serverOptions(log *slog.Logger) *fuse.MountOptions {
 // End makes requests that wait for a [Volume] or a [VolumeSet] return.
 func (s *Server) End() { s.fs.end() }
 
-// RevokeRequested is closed when root, or the user who serves, has sent [RevokeRequest].
-// From then on every request is answered with an error.
+// RevokeRequested returns a channel that is closed when root, or the serving user, has sent
+// [RevokeRequest]. From then on every request is answered with an error.
 func (s *Server) RevokeRequested() <-chan struct{} { return s.fs.revoked }
 
 // Drop has the kernel forget all that it keeps of the view: contents, listings,

@@ -12,7 +12,7 @@ import (
 
 // settlings are the unsized files that are being checked as a whole, each once for all its readers.
 type settlings struct {
-	// permits are other ones than those of reads: a large file takes minutes.
+	// permits are not those of reads, because a large file takes minutes.
 	permits chan struct{}
 
 	mu       sync.Mutex
@@ -21,7 +21,7 @@ type settlings struct {
 
 // settling is one such file.
 type settling struct {
-	ended   chan struct{} // closed when err is there
+	ended   chan struct{} // closed when err is set
 	err     error
 	stop    context.CancelFunc
 	waiting int // under settlings.mu
@@ -74,15 +74,15 @@ func (ss *settlings) leave(a at, w *settling) {
 	})
 }
 
-// drop makes the next caller begin anew; under mu.
+// drop makes the next caller start again; under mu.
 func (ss *settlings) drop(a at, w *settling) {
 	if ss.underway[a] == w {
 		delete(ss.underway, a)
 	}
 }
 
-// settleNow does it. The attributes that the kernel has are then outdated, and those that are on
-// their way to it as well.
+// settleNow checks the file. The attributes that the kernel has, or that are being sent to it, are
+// then outdated.
 func (s *fileSystem) settleNow(ctx context.Context, a at, w *settling, source Unsized) {
 	defer w.stop()
 	go func() {
@@ -110,8 +110,8 @@ func (s *fileSystem) settleNow(ctx context.Context, a at, w *settling, source Un
 	close(w.ended)
 }
 
-// settled is settle unless the file is settled, and reports what is wrong with it. Whether the
-// caller had to wait for it is in waited.
+// settled is settle unless the file is settled, and reports findings about it. waited is whether
+// the caller had to wait.
 func (s *fileSystem) settled(cancel <-chan struct{}, a at, source Unsized) (waited bool, st fuse.Status) {
 	if s.checkSpoiled(a.volume) {
 		s.findings.report(a.path(), errSpoiled)
@@ -133,10 +133,10 @@ func (s *fileSystem) settled(cancel <-chan struct{}, a at, source Unsized) (wait
 	}
 }
 
-// openUnsized opens an unsized file, which is checked as a whole before any byte of it is read: the
-// kernel never reads an empty file, and nothing after the end that it knows. An opening that had to
-// wait for that is answered with ESTALE. The kernel then looks the name up again, which gives it the
-// size that was checked, and opens the file once more.
+// openUnsized opens an unsized file. The file is first checked as a whole, because the kernel never
+// reads an empty file, or beyond the end that it knows. An open that had to wait for the check is
+// answered with ESTALE. The kernel then looks the name up again, which returns the checked size,
+// and opens the file once more.
 func (s *fileSystem) openUnsized(cancel <-chan struct{}, a at, source Unsized, out *fuse.OpenOut) fuse.Status {
 	waited, st := s.settled(cancel, a, source)
 	switch {

@@ -2,8 +2,8 @@ package fusefs
 
 import "sync/atomic"
 
-// Stats counts what a view has given to the kernel, which keeps it: what is
-// read again from its cache is not counted again. The zero Stats is ready.
+// Stats counts what a view has sent to the kernel; reads from the kernel's cache are not counted.
+// The zero Stats is ready.
 type Stats struct {
 	reads, bytes atomic.Int64
 }
@@ -11,7 +11,7 @@ type Stats struct {
 // Reads is the number of requests that were answered with content.
 func (s *Stats) Reads() int64 { return s.reads.Load() }
 
-// Bytes is the number of bytes that were checked and given.
+// Bytes returns the number of bytes that were checked and sent.
 func (s *Stats) Bytes() int64 { return s.bytes.Load() }
 
 func (s *Stats) count(n int) {

@@ -9,11 +9,11 @@ import (
 	"github.com/spectrumfs/spectrum/internal/scarce"
 )
 
-// maxFindings bounds what is remembered, and so what is logged: a source that
-// was changed all over could otherwise fill memory and log block by block.
+// maxFindings bounds the findings that are remembered, and so logged: a source that was changed
+// everywhere could otherwise fill memory and log block by block.
 const maxFindings = 1000
 
-// finding is what makes two failed reads the same for the log.
+// finding is the key by which equal failed reads are logged once.
 type finding struct{ path, text string }
 
 // findings reports each distinct failure of a source once.

@@ -13,13 +13,12 @@ import (
 	"time"
 )
 
-// ErrBadTree is what every error of [NewTree] is: a path that is not in plain
-// form, two files that cannot both be there, a size or content that makes no
-// sense.
+// ErrBadTree is wrapped by every error of [NewTree]: a path that is not in plain form, two files
+// that cannot both exist, an invalid size or content.
 var ErrBadTree = errors.New("this tree cannot be shown")
 
-// A File describes one regular file of a tree; or, with fs.ModeDir in its Mode and
-// without a Source, what a directory grants that files make.
+// A File describes one regular file of a tree or, with fs.ModeDir in its Mode and without a Source,
+// the permissions of a directory.
 type File struct {
 	Path    string      // relative, slash separated: "a/b/c"; of a directory "" is the root
 	Size    int64       // bytes
@@ -28,8 +27,7 @@ type File struct {
 	Source  Source
 }
 
-// Source is what a file's content is read from. A [Live] one is not read at
-// all, it makes its content anew.
+// Source is where a file's content is read from. A [Live] makes its content anew and is not read.
 type Source interface {
 	// Open returns the content. It is called for reads, any number of times, concurrently; an
 	// error is EIO for the reader.
@@ -69,7 +67,7 @@ type SourceFunc func() (Content, error)
 // Open calls the function.
 func (f SourceFunc) Open() (Content, error) { return f() }
 
-// XAttrs are none.
+// XAttrs returns nil.
 func (f SourceFunc) XAttrs() []XAttr { return nil }
 
 // XAttr is an extended attribute.
@@ -99,8 +97,8 @@ type Interruptible interface {
 	ReadContext(ctx context.Context, p []byte, off int64) (int, error)
 }
 
-// Unavailable is an error of a source or a content that says nothing about its bytes: they cannot be
-// had now. The reader gets an I/O error; it is not a finding.
+// Unavailable is an error of a source or a content that is no finding about its bytes: they are not
+// available now. The reader gets an I/O error.
 type Unavailable interface {
 	error
 	Unavailable() bool
@@ -109,13 +107,12 @@ type Unavailable interface {
 // maxName is the longest name that Linux accepts (NAME_MAX), in bytes.
 const maxName = 255
 
-// reservedRootName is answered by go-fuse itself, before it asks us: a file of
-// that name would be shown as an empty one.
+// reservedRootName is answered by go-fuse itself: a file of that name would be shown as an empty
+// one.
 const reservedRootName = ".go-fuse-epoll-hack"
 
-// node is a file or a directory. One is made per entry and kept as long as the
-// view lives, so it is kept to 72 bytes; the name shares its memory with the
-// File's path.
+// node is a file or a directory. There is one per entry as long as the view exists, so it is
+// limited to 72 bytes; the name shares its memory with the File's path.
 type node struct {
 	name    string // the last component; "" for the root
 	source  Source // nil for a directory
@@ -131,22 +128,22 @@ type node struct {
 
 func (n *node) isDir() bool { return n.source == nil }
 
-// A Tree is an immutable directory tree, ready to be mounted. The zero value
-// holds nothing, not even a root, and cannot be mounted.
+// A Tree is an immutable directory tree, ready to be mounted. The zero value has not even a root,
+// and cannot be mounted.
 type Tree struct {
 	nodes   []node
-	control uint32 // the root of what is found but not listed; 0 if there is none
+	control uint32 // the root of the control directory, which is not listed; 0 if there is none
 	unsized bool   // it has a source that is [Unsized]
-	bytes   uint64 // sum of the sizes of what is listed
+	bytes   uint64 // sum of the sizes of the listed files
 	blocks  uint64 // sum of those sizes, each rounded up to statBlock
 }
 
-// NewTree makes a tree of the files, in any order. Their paths determine the directories. The
+// NewTree returns a tree of the files, in any order. Their paths determine the directories. The
 // mode of a directory is 0555, reduced for the group and for others to the bits that every
-// description of the directory has. The files of control, which may be nil, are put below
-// [ControlName]: they can be looked up by that name, but are not listed and not counted. The
-// errors, all [ErrBadTree], name the path, and both paths of a clash: the same path twice, or
-// "a" and "a/b".
+// description of the directory has. The files of control, which may be nil, are below
+// [ControlName]: they can be looked up by that name, but are not listed and not counted. Its
+// errors, all [ErrBadTree], name the path, and both paths of a clash: the same path twice, or "a"
+// and "a/b".
 func NewTree(files, control iter.Seq[File]) (*Tree, error) {
 	t, err := newTree(files)
 	if err != nil || control == nil {
@@ -164,7 +161,7 @@ func NewTree(files, control iter.Seq[File]) (*Tree, error) {
 }
 
 func newTree(files iter.Seq[File]) (*Tree, error) {
-	var nodes gathered // names still hold the whole path
+	var nodes gathered // names are still whole paths
 	var dirs []File
 	for f := range files {
 		if f.Mode.IsDir() && f.Source == nil {
@@ -201,8 +198,8 @@ func newTree(files iter.Seq[File]) (*Tree, error) {
 	return t, nil
 }
 
-// checkDirectories rejects sorted files in more directories than real trees have: each takes a node,
-// and a path can lead through 2,000 of its own.
+// checkDirectories rejects sorted files in more directories than real trees have: each directory
+// requires a node, and a path can have 2,000.
 func checkDirectories(flat []node) error {
 	most, dirs, last := 4*len(flat)+100_000, 0, ""
 	for i := range flat {
@@ -223,7 +220,7 @@ func checkDirectories(flat []node) error {
 	return nil
 }
 
-// gathered are nodes in pieces. A slice of a million nodes that grows is copied ten times, and
+// gathered are nodes in chunks. A slice that grows to a million nodes is copied ten times, and
 // takes twice the memory at the end.
 type gathered struct {
 	full [][]node
@@ -246,8 +243,8 @@ func (g *gathered) all() []node {
 	return slices.Concat(append(g.full, g.last)...)
 }
 
-// restrict takes from the group and from others what a directory does not grant. One
-// that no file makes is not there.
+// restrict removes from a directory the group and other permissions that d does not grant. It
+// ignores a directory without files.
 func (t *Tree) restrict(d File) error {
 	id := uint32(rootNode)
 	if d.Path != "" {
@@ -270,11 +267,11 @@ func (t *Tree) restrict(d File) error {
 	return nil
 }
 
-// dirPermOf is what a view shows of a directory that grants this.
+// dirPermOf returns the permissions that a view shows for a directory that grants these.
 func dirPermOf(granted fs.FileMode) uint32 { return uint32(granted.Perm())&dirPerm | ownerPerm }
 
-// hide appends another tree as the control directory: behind the last child of
-// the last directory, so that no listing comes by it.
+// hide appends another tree as the control directory: behind the last child of the last directory,
+// so that no listing includes it.
 func (t *Tree) hide(control *Tree) {
 	t.control = uint32(len(t.nodes))
 	t.nodes = slices.Grow(t.nodes, len(control.nodes))
@@ -332,9 +329,9 @@ func checkPath(path string) error {
 	return nil
 }
 
-// comparePaths orders by components, each by its bytes: as if the slash came
-// before every other byte. What lies below one directory is then contiguous,
-// and a file comes right before what would have to lie below it.
+// comparePaths orders by components, each by its bytes: as if the slash were less than every other
+// byte. So the files below one directory are contiguous, and a file comes right before a path that
+// would have to be below it.
 func comparePaths(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		x, y := a[i], b[i]

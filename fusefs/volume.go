@@ -10,28 +10,27 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A VolumeSet adds directories to the root of a view: volumes, each a tree of its
-// own that is made when it is first entered, and that may appear and vanish
-// while the view is mounted. Its methods are called by several goroutines at
-// once.
+// A VolumeSet adds directories to the root of a view: volumes, each with its own tree that is made
+// when it is first entered, and that may appear and disappear while the view is mounted. Its
+// methods are called concurrently.
 type VolumeSet interface {
-	// Names lists the volumes that are there now, in ascending order. None is
-	// called [LatestName] or [ControlName].
+	// Names returns the present volumes, in ascending order. None is called [LatestName] or
+	// [ControlName].
 	Names() ([]string, error)
 
-	// Find returns the volume of a name, or nil when it is not there now. For one
-	// name it is the same volume as long as the view lives.
+	// Find returns the volume of a name, or nil if there is none now. It returns the same volume
+	// for a name as long as the view exists.
 	Find(name string) Volume
 
-	// Latest returns the name that the link "latest" leads to, "" for none. It may
-	// take its time, until done is closed.
+	// Latest returns the target of the link "latest", or "" for none. It may block until done is
+	// closed.
 	Latest(done <-chan struct{}) string
 
 	// ModTime is the time of the root.
 	ModTime() time.Time
 
-	// Perm returns what the root grants now. Only the bits of the group and of others
-	// count, and the root of the view's tree may grant less.
+	// Perm returns the permissions of the root now. Only the bits of the group and of others count,
+	// and the root of the view's tree may grant less.
 	Perm() fs.FileMode
 }
 
@@ -47,16 +46,16 @@ type Volume interface {
 	// the name and at every read that the kernel cannot answer.
 	Spoiled() bool
 
-	// ModTime is the time of the directory until the tree is there.
+	// ModTime returns the time of the directory until the tree is loaded.
 	ModTime() time.Time
 
-	// Perm returns what the directory grants until the tree is there, as that of a
-	// [VolumeSet] does.
+	// Perm returns the permissions of the directory until the tree is loaded, as [VolumeSet.Perm]
+	// does.
 	Perm() fs.FileMode
 }
 
-// volume is one tree of a view, with its number. The first, number 0, has the
-// root of the view, and is always there.
+// volume is one tree of a view, with its number. The first, number 0, has the root of the view and
+// always exists.
 type volume struct {
 	number uint32
 	name   string // in the root; "" for the first
@@ -66,11 +65,11 @@ type volume struct {
 	spoiled atomic.Bool
 
 	mu      sync.Mutex
-	loading chan struct{} // closed when an attempt to load has ended; nil when none is under way
+	loading chan struct{} // closed when an attempt to load has ended; nil when none is in progress
 }
 
-// volumes are the trees of a view by number and by name. None is ever taken
-// out: a number stands for the same tree as long as the view lives.
+// volumes are the trees of a view by number and by name. None is ever removed: a number identifies
+// the same tree as long as the view exists.
 type volumes struct {
 	mu     sync.RWMutex
 	all    []*volume
@@ -97,8 +96,8 @@ func (vs *volumes) numbered(number uint64) *volume {
 	return nil
 }
 
-// named returns the volume of a name, with a number of its own from then on. A
-// source that is not nil is what the volume set has under that name.
+// named returns the volume of a name, and numbers it if it is new. source, unless it is nil, is the
+// volume set's volume of that name.
 func (vs *volumes) named(name string, source Volume) *volume {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()
@@ -114,7 +113,7 @@ func (vs *volumes) named(name string, source Volume) *volume {
 	return v
 }
 
-// each calls f for every tree that there is.
+// each calls f for every loaded tree.
 func (vs *volumes) each(f func(*Tree)) {
 	vs.mu.RLock()
 	defer vs.mu.RUnlock()
@@ -180,8 +179,8 @@ func (s *fileSystem) loadNow(v *volume) {
 	v.tree.Store(t)
 }
 
-// attempt does what a volume set has to do, in a goroutine of ours: a panic there
-// would end the process, and not only the request as elsewhere.
+// attempt calls do and returns a panic as an error: in a goroutine of this package it would end the
+// process.
 func attempt(do func() error) (err error) {
 	defer func() {
 		if what := recover(); what != nil {

@@ -12,8 +12,8 @@ import (
 // that name.
 const LatestName = "latest"
 
-// lookupVolume finds a name that the volume set adds to the root. The kernel must not
-// remember for long that it is there, and not at all that it is not.
+// lookupVolume finds a name of the volume set. The kernel must not cache its existence for long,
+// and not cache its absence at all.
 func (s *fileSystem) lookupVolume(name string, out *fuse.EntryOut) fuse.Status {
 	if source := s.volumeSet.Find(name); source != nil {
 		v := s.volumes.named(name, source)
@@ -43,7 +43,7 @@ func (s *fileSystem) latestAttr(out *fuse.Attr) {
 	out.SetTimes(&modTime, &modTime, &modTime)
 }
 
-// Readlink follows the only link there is.
+// Readlink returns the target of the only link.
 func (s *fileSystem) Readlink(cancel <-chan struct{}, in *fuse.InHeader) ([]byte, fuse.Status) {
 	if s.volumeSet == nil || in.NodeId != latestNumber {
 		return nil, fuse.EINVAL
@@ -72,7 +72,7 @@ type listings struct {
 	newest []string
 }
 
-// begin takes a listing of the volume set, and gives its handle.
+// begin stores a listing of the volume set, and returns its handle.
 func (l *listings) begin(names []string) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *listings) end(handle uint64) {
 	delete(l.open, handle)
 }
 
-// openVolumeRoot begins a listing of the root. Nothing of it may be cached.
+// openVolumeRoot starts a listing of the root, which must not be cached.
 func (s *fileSystem) openVolumeRoot(out *fuse.OpenOut) fuse.Status {
 	names, err := s.volumeSet.Names()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// GetXAttr returns one extended attribute. Outside "user." there never will be
-// any, and ENOTSUP says so: `ls -l` then asks once and not once per file.
+// GetXAttr returns one extended attribute. Outside "user." it returns ENOTSUP, because there will
+// never be any: `ls -l` then asks only once, not once per file.
 func (s *fileSystem) GetXAttr(_ <-chan struct{}, in *fuse.InHeader, name string, dest []byte) (uint32, fuse.Status) {
 	attrs, st := s.xattrs(in.NodeId)
 	if st != fuse.OK {
@@ -38,8 +38,8 @@ func (s *fileSystem) ListXAttr(_ <-chan struct{}, in *fuse.InHeader, dest []byte
 	return give(dest, names.String())
 }
 
-// give copies the value, or returns its length if dest has no room: an empty dest is a query
-// for the length.
+// give copies the value, or returns its length if dest is too small: an empty dest is a query for
+// the length.
 func give(dest []byte, text string) (uint32, fuse.Status) {
 	if len(dest) < len(text) {
 		return uint32(len(text)), fuse.ERANGE

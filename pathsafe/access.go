@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Access is the mode, group and access lists of an inode: everything that a new entry inherits
-// from its directory, or that is set when it is made. It is comparable.
+// Access is the mode, group and access lists of an inode: what a new entry inherits from its
+// directory, or what is set when it is created. It is comparable.
 type Access struct {
 	Perm    uint32 // permission, set-id and sticky bits, 07777
 	GID     uint32
 	ACL     string // the access list as the kernel keeps it; "" for none beyond Perm
-	Default string // of a directory, the access list of what is made in it; "" for none
+	Default string // default access list of a directory, inherited by new entries; "" for none
 }
 
 // The extended attributes that hold access lists.
@@ -30,12 +30,12 @@ const (
 
 const setGID = 0o2000
 
-// ErrGroup means that a directory cannot be given the group of another one, so that
-// what is made in it would have the wrong one: this user is not a member.
+// ErrGroup reports that a directory cannot be given the required group, because this user is not a
+// member of it.
 var ErrGroup = errors.New("this user is not a member of the group that new files get there")
 
-// Bits returns the permission bits. Modes are compared by them: a directory
-// inherits the set-group-id bit from the one that it is made in.
+// Bits returns the permission bits. Modes are compared by these bits only, because a directory
+// inherits the set-group-ID bit from its parent.
 func (st Stat) Bits() uint32 { return st.Perm & 0o777 }
 
 // Private reports whether the inode belongs to the user of this process, and grants
@@ -99,14 +99,15 @@ func readList(get func(buf []byte) (int, error)) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Bequeaths reports whether two directories give the same to what is made in them:
-// the group, where the set-group-id bit is set, and the default access list.
+// Bequeaths reports whether new entries inherit the same from both directories: the group, if the
+// set-group-ID bit is set, and the default access list.
 func (a Access) Bequeaths(other Access) bool {
 	return a.Default == other.Default && a.Perm&setGID == other.Perm&setGID && (a.GID == other.GID || a.Perm&setGID == 0)
 }
 
-// BequeathLike has the directory give to what is made in it what one with this access
-// gives. Its permission bits stay. The error is [ErrGroup] where the group cannot be had.
+// BequeathLike sets the group, set-group-ID bit and default access list of the directory, so that
+// new entries inherit from it as from a directory with the access like. It does not change the
+// permission bits. It returns [ErrGroup] if this user cannot set the group.
 func (d *Dir) BequeathLike(like Access) error {
 	now, err := d.Access()
 	if err != nil {
@@ -118,7 +119,7 @@ func (d *Dir) BequeathLike(like Access) error {
 			return err
 		}
 	}
-	if now.GID != like.GID { // without the bit it is of use on a file system mounted with grpid only
+	if now.GID != like.GID { // without the bit the group matters only on a file system mounted with grpid
 		err := d.do("set the group of", ".", func(fd int) error { return unix.Fchown(fd, -1, int(like.GID)) })
 		if errors.Is(err, unix.EPERM) && like.Perm&setGID == 0 {
 			err = nil
@@ -135,7 +136,7 @@ func (d *Dir) BequeathLike(like Access) error {
 			return err
 		}
 	}
-	if now, err = d.Access(); err == nil && !now.Bequeaths(like) { // the kernel drops the bit of who is not a member
+	if now, err = d.Access(); err == nil && !now.Bequeaths(like) { // the kernel clears the bit if this user is not a member of the group
 		err = fmt.Errorf("group %d: %w", like.GID, ErrGroup)
 	}
 	return err
@@ -152,9 +153,8 @@ func setList(fd int, list string) error {
 	return err
 }
 
-// Granted returns what the permission bits of the directory grant: where it has an
-// access list, the bits of its group are those of the list, and not the bound of all
-// its entries, which the mode shows in their place.
+// Granted returns the permissions that the directory grants. With an access list, the group bits
+// are those of the entry of the owning group, and not the mask, which the mode has in their place.
 func (d *Dir) Granted() (perm uint32, err error) {
 	err = d.do("stat", ".", func(fd int) error {
 		perm, err = grantedBy(fd)
@@ -195,8 +195,8 @@ func grantedBy(fd int) (uint32, error) {
 	return st.Bits()&^0o070 | groupOf([]byte(list))<<3&st.Bits(), nil
 }
 
-// groupOf returns what an access list grants the group of the inode, at most: 0 for a
-// list that cannot be read.
+// groupOf returns the permissions that an access list grants to the owning group at most, or 0 if
+// the list cannot be read.
 func groupOf(list []byte) uint32 {
 	for _, g := range grantsOf(string(list), 0) {
 		if g.tag == tagGroup {
@@ -206,7 +206,7 @@ func groupOf(list []byte) uint32 {
 	return 0
 }
 
-// Tags of the entries of an access list, in the order that they have there.
+// Tags of the entries of an access list, in the order in which the list has them.
 const (
 	tagOwner  = 0x01
 	tagUser   = 0x02
@@ -225,7 +225,8 @@ type grant struct {
 
 const noID = 1<<32 - 1
 
-// grantsOf returns the entries of a list, or those that permission bits stand for.
+// grantsOf returns the entries of a list, or for "" the entries that the permission bits are
+// equivalent to.
 func grantsOf(list string, perm uint32) (all []grant) {
 	const header, entry = 4, 8
 	for raw := []byte(list); len(raw) >= header+entry; raw = raw[entry:] {
@@ -250,11 +251,10 @@ func listOf(all []grant) []byte {
 	return raw
 }
 
-// GrantWriters makes the file f readable and writable for the users who may create names in
-// the directory, and for no others; for the owner of f in any case. If this process can, it
-// gives f the owner and the group of the directory. On a file system without access lists this
-// omits a user who may create names only as a member of another group than that of f, or as
-// the owner of the directory.
+// GrantWriters makes the file f readable and writable for the users who may create names in the
+// directory, and for the owner of f, but for no others. It gives f the owner and the group of the
+// directory if this process may do so. On a file system without access lists it omits users who may
+// create names only as members of another group than that of f, or as the owner of the directory.
 func (d *Dir) GrantWriters(f *os.File) error {
 	return d.do("set the access of", filepath.Base(f.Name()), func(fd int) error {
 		defer runtime.KeepAlive(f)
@@ -268,7 +268,7 @@ func (d *Dir) GrantWriters(f *os.File) error {
 		}
 		file := int(f.Fd())
 		if unix.Fchown(file, int(dir.UID), int(dir.GID)) != nil {
-			_ = unix.Fchown(file, -1, int(dir.GID)) // what cannot be had the list makes up for
+			_ = unix.Fchown(file, -1, int(dir.GID)) // on an error the access list is enough
 		}
 		st, err := statFd(file)
 		if err != nil {

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// componentWalker opens one component after the other, none of them through a
-// link: links are read and resolved here. It is for kernels without openat2, and for
-// file systems with subvolumes, which openat2 takes for ordinary directories.
+// componentWalker opens one component after another and resolves links itself. It is for kernels
+// without openat2, and for file systems with subvolumes, which openat2 enters like ordinary
+// directories.
 type componentWalker struct{}
 
 // maxFollow is how many links one walk follows, as the kernel's MAXSYMLINKS.
 const maxFollow = 40
 
-// A climb is a walk in progress. Only two descriptors are open at a time: a
-// ".." in a link starts again from the root, along the way found so far.
+// A climb is a walk in progress. Only two descriptors are open at a time: for a ".." in a link the
+// walk starts again from the root, along the path found so far.
 type climb struct {
 	root     int
 	rootID   ID
 	links    Links
 	names    [][]string // paths of the root that an absolute link may begin with
 	at       int        // the directory reached; root itself at first
-	done     []string   // the way to it, without links
+	done     []string   // the path to it, without links
 	todo     []string
 	followed int
 }
@@ -49,7 +49,7 @@ func climbFrom(root int, rel string, flags int, links Links, names [][]string) (
 	return c.result(flags)
 }
 
-// result hands out the handle that was reached.
+// result returns the handle that was reached.
 func (c *climb) result(flags int) (int, error) {
 	if flags == unix.O_PATH && c.at != c.root {
 		fd := c.at
@@ -117,7 +117,7 @@ func (c *climb) advance(fd int, name string) {
 	c.done = append(c.done, name)
 }
 
-// follow puts the target of the link that fd holds before what is left to do.
+// follow prepends the target of the link fd to the remaining components.
 func (c *climb) follow(fd int) error {
 	if c.links == NoLinks {
 		return ErrSymlink

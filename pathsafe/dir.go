@@ -40,8 +40,8 @@ func openRoot(path string, name func(path string) (int, error)) (*Dir, error) {
 	return newDir(fd, path, w), nil
 }
 
-// enterNamed opens a directory from an O_PATH descriptor, which sends no request to a server,
-// once it is known that no other user serves it. It takes over the descriptor.
+// enterNamed opens a directory from an O_PATH descriptor, after it has checked that no other user
+// serves it; the check sends no request to a server. It takes ownership of the descriptor.
 func enterNamed(named int) (int, walker, error) {
 	defer closeFd(named)
 	if err := served.Check(named); err != nil {
@@ -63,7 +63,7 @@ func newDir(fd int, name string, w walker) *Dir {
 	return &Dir{f: os.NewFile(uintptr(fd), name), w: w}
 }
 
-// Close closes the handle and with it gives up a lock taken by TryLock.
+// Close closes the handle, and releases a lock taken by TryLock.
 func (d *Dir) Close() error { return d.f.Close() }
 
 // Name returns the name under which the directory was opened, for messages
@@ -152,8 +152,8 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return newDir(fd, path.Join(d.Name(), name), d.w), nil
 }
 
-// OpenDirAcross is OpenDir for a directory that may be of another mount or subvolume. One that
-// another user serves is served.ErrForeign, and its server gets no request.
+// OpenDirAcross is OpenDir for a directory that may be on another mount or subvolume. It returns
+// served.ErrForeign for a directory that another user serves, and sends that server no request.
 func (d *Dir) OpenDirAcross(name string) (*Dir, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("open directory", name, err)
@@ -171,16 +171,16 @@ func (d *Dir) OpenDirAcross(name string) (*Dir, error) {
 	return newDir(fd, path.Join(d.Name(), name), w), nil
 }
 
-// Mkdir makes the directory name with the permission bits perm less the umask.
-// A name that is taken returns fs.ErrExist.
+// Mkdir creates the directory name with the permission bits perm less the umask. It returns
+// fs.ErrExist if the name exists.
 func (d *Dir) Mkdir(name string, perm uint32) error {
 	return d.doName("make directory", name, func(fd int) error {
 		return unix.Mkdirat(fd, name, perm)
 	})
 }
 
-// Create makes the file name for reading and writing, with the permission bits
-// perm less the umask. A name that is taken, by a link too, returns fs.ErrExist.
+// Create creates the file name for reading and writing, with the permission bits perm less the
+// umask. It returns fs.ErrExist if the name exists, also as a link.
 func (d *Dir) Create(name string, perm uint32) (*os.File, error) {
 	if err := checkName(name); err != nil {
 		return nil, d.wrap("create", name, err)
@@ -207,13 +207,13 @@ func (d *Dir) createAs(name string, access int, perm uint32) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// CreateUnnamed makes a file for reading and writing that has no name until
-// Link returns it one, and that is gone when closed without. The error is
-// errors.ErrUnsupported where the file system cannot do it.
+// CreateUnnamed creates a file for reading and writing without a name. Link names it; if it is
+// closed without, it is removed. It returns errors.ErrUnsupported if the file system cannot do
+// this.
 func (d *Dir) CreateUnnamed(perm uint32) (*os.File, error) {
 	fd, err := d.openFd("create unnamed file", ".", func(fd int) (int, error) {
 		made, err := unix.Openat(fd, ".", unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, perm)
-		if err == unix.EISDIR { // a kernel that takes O_TMPFILE for O_DIRECTORY
+		if err == unix.EISDIR { // the kernel does not know O_TMPFILE, and sees O_DIRECTORY in it
 			err = errors.ErrUnsupported
 		}
 		return made, err
@@ -224,8 +224,8 @@ func (d *Dir) CreateUnnamed(perm uint32) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "unnamed file"), nil
 }
 
-// Link gives the file f, made by CreateUnnamed, the name name, in one step. A
-// name that is taken returns fs.ErrExist.
+// Link gives the file f, created by CreateUnnamed, a name in one step. It returns fs.ErrExist if
+// the name exists.
 func (d *Dir) Link(f *os.File, name string) error {
 	if err := checkProc(); err != nil {
 		return d.wrap("link", name, err)
@@ -246,9 +246,9 @@ func (d *Dir) Lstat(name string) (st Stat, err error) {
 	return st, err
 }
 
-// RenameNoReplace moves name to newName in the directory to. A newName that is
-// taken returns fs.ErrExist and nothing changes; errors.ErrUnsupported where the
-// file system has no such rename.
+// RenameNoReplace moves name to newName in the directory to. It returns fs.ErrExist if newName
+// exists, and errors.ErrUnsupported if the file system has no such rename; in both cases nothing
+// has changed.
 func (d *Dir) RenameNoReplace(name string, to *Dir, newName string) error {
 	if err := checkName(newName); err != nil {
 		return to.wrap("rename to", newName, err)
@@ -314,9 +314,9 @@ func (d *Dir) FileSystem() (magic int64, err error) {
 	return magic, err
 }
 
-// Identity returns what the directory is, whatever its path: the ID of its file system, its
-// inode and its time of birth. It stays the same when the directory is moved, and after a
-// restart of the machine.
+// Identity returns a text that identifies the directory independently of its path: the ID of its
+// file system, its inode and its birth time. It stays the same after a move or a restart of the
+// machine.
 func (d *Dir) Identity() (string, error) {
 	st, err := d.Stat()
 	if err != nil {
@@ -354,9 +354,9 @@ func (d *Dir) Writable() error {
 	})
 }
 
-// accessible queries the kernel whether this process may use fd in this way. Without
-// faccessat2 the library's answer from the permission bits must do. It is not used first: it
-// would ignore other reasons of the kernel for a rejection, such as an immutable directory.
+// accessible reports by its error whether this process may use fd in this way. Without faccessat2
+// it falls back to the library, which looks only at the permission bits and ignores other reasons
+// of the kernel, such as an immutable directory.
 func accessible(fd int, mode uint32) error {
 	_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd), uintptr(unsafe.Pointer(&dot[0])), uintptr(mode), unix.AT_EACCESS, 0, 0)
 	switch errno {

@@ -11,25 +11,25 @@ var (
 	// ErrTraversal: normalisation would change the path, or it has a "." or ".." component
 	// (RESTORE_PATH_TRAVERSAL_DETECTED).
 	ErrTraversal = errors.New("not a normalised relative path")
-	// ErrNullByte: the path holds a NUL (RESTORE_PATH_NULL_BYTE_DETECTED).
+	// ErrNullByte: the path contains a NUL (RESTORE_PATH_NULL_BYTE_DETECTED).
 	ErrNullByte = errors.New("null byte in path")
 )
 
 // Reasons for which an access is rejected.
 var (
-	// ErrEscape: a symbolic link in the path leaves the root at some step, even to come back,
-	// or the links form a loop.
+	// ErrEscape: a symbolic link in the path leaves the root at some step, even if a later one
+	// returns to it, or the links form a loop.
 	ErrEscape = errors.New("symbolic link leaves the root")
 	// ErrSymlink: a symbolic link where none is allowed.
 	ErrSymlink = errors.New("is a symbolic link")
 	// ErrNotRegular: something other than a regular file; it was not opened.
 	ErrNotRegular = errors.New("not a regular file")
-	// ErrCrossesMount: the way leads into another mount, or into a subvolume of btrfs.
-	// See [Stat.IsOn].
+	// ErrCrossesMount: the path leads into another mount, or into a subvolume of btrfs. See
+	// [Stat.IsOn].
 	ErrCrossesMount = errors.New("is on another mount or subvolume")
 	// ErrTooLong: the path exceeds MaxPath or a name exceeds MaxName.
 	ErrTooLong = errors.New("path too long")
-	// ErrLeased: another process has a lease on the file, and has not given it up yet.
+	// ErrLeased: another process has a lease on the file and has not yet released it.
 	ErrLeased = errors.New("another process holds a lease on it")
 	// ErrLocked: another process holds the lock of the directory.
 	ErrLocked = errors.New("locked by another process")
@@ -66,10 +66,10 @@ type AccessError struct {
 	Err  error
 }
 
-// Error returns what was being done to which name.
+// Error returns the operation, the name and the cause.
 func (e *AccessError) Error() string {
 	return fmt.Sprintf("%s %q in %q: %v", e.Op, e.Name, e.Dir, e.Err)
 }
 
-// Unwrap returns what the system said.
+// Unwrap returns the error of the system.
 func (e *AccessError) Unwrap() error { return e.Err }

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RenameExchange swaps the entry at name with the entry at newName in the
-// directory to, in one step: neither name is ever missing. Both have to be
-// there (fs.ErrNotExist). The error is errors.ErrUnsupported where the file
-// system has no such rename; then nothing has changed.
+// RenameExchange exchanges the entry at name with the entry at newName in the directory to, in one
+// step: neither name is ever missing. It returns fs.ErrNotExist unless both exist, and
+// errors.ErrUnsupported if the file system has no such rename; then nothing has changed.
 func (d *Dir) RenameExchange(name string, to *Dir, newName string) error {
 	if err := checkName(newName); err != nil {
 		return to.wrap("exchange with", newName, err)

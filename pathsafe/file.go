@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A File is an open regular file. Unlike an [os.File] it takes no further system call to make,
-// and the garbage collector does not close it: its user does.
+// A File is an open regular file. Unlike an [os.File] it requires no further system call to
+// construct, and the garbage collector does not close it: the caller does.
 type File struct {
 	fd   int
 	name string
@@ -51,8 +51,8 @@ func (f *File) Sync() error {
 	return f.failed("sync", retry(func() error { return unix.Fsync(f.fd) }))
 }
 
-// ReadAt is that of an [io.ReaderAt]. A read that asks for more than the file had when it was
-// opened, and returns exactly that much, has met the end: the kernel is not asked again.
+// ReadAt implements [io.ReaderAt]. A read beyond the size that the file had when it was opened,
+// which returns exactly the rest, is at the end: the kernel is not called again.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < len(p) {
 		m, err := unix.Pread(f.fd, p[n:], off+int64(n))
@@ -80,11 +80,11 @@ func (f *File) OS() *os.File {
 	return os.NewFile(uintptr(fd), f.name)
 }
 
-// copyBuffer is how much is copied at a time where the kernel does not copy by itself.
+// copyBuffer is the size of the buffer for copies that the kernel cannot do itself.
 const copyBuffer = 128 << 10
 
-// CopyFrom appends at most n bytes of src, from where it was read last, inside the kernel where
-// it can. It returns how many there were: fewer only at the end of src.
+// CopyFrom appends at most n bytes of src, from its current offset, inside the kernel if possible.
+// It returns the number of bytes; fewer than n only at the end of src.
 func (f *File) CopyFrom(src Opened, n int64) (done int64, err error) {
 	from := int(src.Fd())
 	for done < n {
@@ -94,7 +94,7 @@ func (f *File) CopyFrom(src Opened, n int64) (done int64, err error) {
 			continue
 		case err != nil && !cannotCopy(err):
 			return done, f.failed("copy to", err)
-		case err != nil || m == 0 && done == 0: // some file systems return 0 for what they cannot copy
+		case err != nil || m == 0 && done == 0: // some file systems return 0 if they cannot copy
 			more, err := f.copyThrough(from, n-done)
 			return done + more, err
 		case m == 0:

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Many files can stay open from one step of a long work until the next one, which then need not
-// open them again. Descriptors are a resource of the whole process, so there is one count of them.
+// Files can stay open from one step of a long operation to the next, which then need not open them
+// again. Descriptors are a resource of the process, so this count is global.
 const (
 	unkept  = 1024    // descriptors that are left to everything else
-	maxKept = 1 << 16 // files that are kept at most: each takes memory of the kernel
+	maxKept = 1 << 16 // files that stay open at most: each uses kernel memory
 )
 
 var kept atomic.Int64
@@ -59,7 +59,7 @@ func (d *Dir) ExpectKept(n int) {
 	runtime.KeepAlive(d)
 }
 
-// release takes a file that is being closed out of the count.
+// release removes a file that is being closed from the count.
 func (f *File) release() {
 	if f.kept {
 		f.kept = false
@@ -76,9 +76,9 @@ func (f *File) Lend(closed func()) *File {
 	return &File{fd: f.fd, name: f.name, size: f.size, lent: closed}
 }
 
-// CloseAll closes files that are kept, as [File.Close] does, those with neighbouring descriptors
-// in one call (close_range). That returns no error of a single file, so what was written to them
-// must have been synced: for a synced file Close has nothing left to report.
+// CloseAll closes files that were kept open, as [File.Close] does, and those with neighbouring
+// descriptors in one call (close_range). That call reports no error of a single file, so written
+// files must have been synced: then Close has no error left to report.
 func CloseAll(files []*File) error {
 	files = slices.DeleteFunc(slices.Clone(files), func(f *File) bool { return f == nil || f.fd < 0 })
 	slices.SortFunc(files, func(a, b *File) int { return cmp.Compare(a.fd, b.fd) })
@@ -93,7 +93,7 @@ func CloseAll(files []*File) error {
 			files = files[1:]
 			continue
 		}
-		// Every descriptor of the range is that of one of the files: no other one is closed.
+		// Every descriptor of the range belongs to one of the files, so no other one is closed.
 		err := unix.CloseRange(uint(files[0].fd), uint(files[n-1].fd), 0)
 		errs = append(errs, files[0].failed("close", err))
 		for _, f := range files[:n] {

@@ -29,22 +29,22 @@ func (d *Dir) Readlink(name string) (target string, err error) {
 	return target, nil
 }
 
-// Symlink makes the symbolic link name with this target, whatever the target
-// is. A name that is taken returns fs.ErrExist.
+// Symlink creates the symbolic link name with any target. It returns fs.ErrExist if the name
+// exists.
 func (d *Dir) Symlink(target, name string) error {
 	return d.doName("make link", name, func(fd int) error { return unix.Symlinkat(target, fd, name) })
 }
 
-// Mkfifo makes the FIFO name with the permission bits perm less the umask. A
-// name that is taken returns fs.ErrExist.
+// Mkfifo creates the FIFO name with the permission bits perm less the umask. It returns fs.ErrExist
+// if the name exists.
 func (d *Dir) Mkfifo(name string, perm uint32) error {
 	return d.doName("make fifo", name, func(fd int) error {
 		return unix.Mknodat(fd, name, unix.S_IFIFO|perm&0o777, 0)
 	})
 }
 
-// LinkName gives the entry at name, a symbolic link itself too, the second
-// name newName in the directory to. A newName that is taken returns fs.ErrExist.
+// LinkName creates newName in the directory to as another name of the entry at name, also if that
+// is a symbolic link. It returns fs.ErrExist if newName exists.
 func (d *Dir) LinkName(name string, to *Dir, newName string) error {
 	if err := checkName(newName); err != nil {
 		return to.wrap("link to", newName, err)
@@ -69,13 +69,12 @@ func (d *Dir) TryLockShared() error {
 	})
 }
 
-// A Node is a handle on an inode whatever it is, to read and set its metadata:
-// a link itself, never what it leads to, and nothing is opened for it. The
-// handle that it was made from must stay open.
+// A Node is a handle on an inode of any type, to read and set its metadata: of a link itself, not
+// of its target. The inode is not opened. The handle that the Node was made from must stay open.
 type Node struct {
 	fd   int
 	name string
-	pin  *os.File // nil when the descriptor is that of keep
+	pin  *os.File // nil if the descriptor is that of keep
 	keep any
 }
 
@@ -108,7 +107,7 @@ func (d *Dir) Pin(name string) (*Node, error) {
 	return &Node{fd: fd, name: name, pin: os.NewFile(uintptr(fd), name)}, nil
 }
 
-// sameMount requires that what two descriptors name is seen through one mount.
+// sameMount returns an error unless two descriptors are on the same mount.
 func sameMount(at, fd int) error {
 	in, err := peekFd(at)
 	if err != nil {
@@ -142,8 +141,8 @@ func (n *Node) do(op string, f func() error) error {
 	return nil
 }
 
-// doPath is do for calls that take no descriptor without access. The path is
-// one of procfs, and leads to the inode itself also when that is a link.
+// doPath is do for calls that do not accept a descriptor without access. They get its path in
+// procfs, which leads to the inode itself, even if that is a link.
 func (n *Node) doPath(op string, f func(path string) error) error {
 	if err := checkProc(); err != nil {
 		return fmt.Errorf("%s %q: %w", op, n.name, err)
@@ -221,7 +220,7 @@ func (n *Node) ReadableXattrs(denied func(name string, err error)) ([]Xattr, err
 	})
 }
 
-// xattrs reads them all; failed decides what becomes of one that cannot be read.
+// xattrs returns all extended attributes; failed decides what to do about one that cannot be read.
 func (n *Node) xattrs(failed func(name string, err error) error) ([]Xattr, error) {
 	var small [512]byte
 	names, err := n.readXattr("list extended attributes of", small[:], n.list)
@@ -234,7 +233,7 @@ func (n *Node) xattrs(failed func(name string, err error) error) ([]Xattr, error
 	var all []Xattr
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		value, err := n.readXattr("read extended attribute of", small[:], n.getter(name))
-		if errors.Is(err, unix.ENODATA) { // gone meanwhile
+		if errors.Is(err, unix.ENODATA) { // removed in the meantime
 			continue
 		}
 		if err != nil {
@@ -249,7 +248,7 @@ func (n *Node) xattrs(failed func(name string, err error) error) ([]Xattr, error
 	return all, nil
 }
 
-// readXattr makes room for what f has to say.
+// readXattr calls f with a buffer that is large enough for its result.
 func (n *Node) readXattr(op string, buf []byte, f func(buf []byte) (int, error)) ([]byte, error) {
 	size := 0
 	read := func() (err error) {
@@ -293,7 +292,7 @@ func (n *Node) SetXattr(x Xattr) error {
 	})
 }
 
-// RemoveXattr removes an extended attribute; one that is not there is gone.
+// RemoveXattr removes an extended attribute, if it exists.
 func (n *Node) RemoveXattr(name string) error {
 	err := n.doPath("remove extended attribute of", func(path string) error {
 		return unix.Removexattr(path, name)
@@ -304,10 +303,10 @@ func (n *Node) RemoveXattr(name string) error {
 	return err
 }
 
-// CopyUp has the upper layer of an overlay hold the inode, if a lower one does: by that it
-// becomes another one. Elsewhere, and in the upper layer, nothing happens but that the time of
-// change is now; of a directory that is another user's the time of modification too. Where this
-// user may neither set times nor write, it stays where it is.
+// CopyUp makes the upper layer of an overlay hold the inode, if it is in a lower layer; its
+// identity then changes. Elsewhere only the time of change is set, and for a directory of another
+// user the modification time too. If this user may neither set times nor write, CopyUp has no
+// effect.
 func (n *Node) CopyUp() error {
 	st, err := n.Stat()
 	if err != nil {

@@ -9,12 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A MountError is an [ErrCrossesMount] that names the mount in the way. Its server got no
-// request.
+// A MountError is an [ErrCrossesMount] that names the mount. Its server got no request.
 type MountError struct {
 	Mountpoint string // absolute, as in the mount table
 	Type       string // of its file system
-	UserID     int    // the user who serves it (FUSE); -1 where is not a user
+	UserID     int    // the user who serves it (FUSE); -1 if no user does
 }
 
 func (e *MountError) Error() string {
@@ -28,8 +27,8 @@ func (e *MountError) Error() string {
 // Is makes it an [ErrCrossesMount].
 func (e *MountError) Is(target error) bool { return target == ErrCrossesMount }
 
-// crossing returns the error for what a descriptor names on another mount than the root's, or
-// in a subvolume, which is on the same one.
+// crossing returns the error for a descriptor on another mount than the root's, or in a subvolume
+// of the same mount.
 func crossing(fd int, st Stat, root ID) error {
 	if st.ID.Mount == root.Mount {
 		return ErrCrossesMount
@@ -39,7 +38,7 @@ func crossing(fd int, st Stat, root ID) error {
 		return ErrCrossesMount
 	}
 	m, err := served.Numbered(id)
-	if err != nil { // it was unmounted meanwhile
+	if err != nil { // it was unmounted in the meantime
 		return ErrCrossesMount
 	}
 	e := &MountError{Mountpoint: m.Mountpoint, Type: m.FSType, UserID: -1}
@@ -73,7 +72,7 @@ func moving(f func() error, entries ...entry) error {
 	return err
 }
 
-// mount returns the [MountError] of what is mounted on a name; nil for nothing.
+// mount returns the [MountError] of the mount on a name, or nil if there is none.
 func (p entry) mount() error {
 	fd, err := retryFd(func() (int, error) {
 		return unix.Openat(p.dir.Fd(), p.name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -96,10 +95,10 @@ func (p entry) mount() error {
 // A freeWalker walks in a copy of a mount without the mounts in it.
 type freeWalker struct{ walker }
 
-// WithoutMounts returns a handle on the same directory in which nothing is mounted, and in
-// which no process can mount: names beneath it are those of its own file system, even if a
-// mount hides them, or is mounted on them. A mount on a name moves with it, and is gone when
-// it is removed. It requires CAP_SYS_ADMIN and Linux 5.2.
+// WithoutMounts returns a handle on the same directory in which nothing is mounted, and in which no
+// process can mount: names beneath it are those of its own file system, even if a mount hides them
+// or is on them. A mount on a name moves with the name, and is removed with it. It requires
+// CAP_SYS_ADMIN and Linux 5.2.
 func (d *Dir) WithoutMounts() (*Dir, error) {
 	tree, err := d.openFd("copy the mount of", ".", func(fd int) (int, error) {
 		return unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)

@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenRegular opens the regular file p beneath d for reading and describes it.
-// What is not a regular file is never opened: ErrNotRegular. Other refusals
-// are fs.ErrNotExist (also when a parent is not a directory), ErrSymlink (with
-// NoLinks), ErrEscape (with links allowed), ErrCrossesMount and ErrTooLong.
+// OpenRegular opens the regular file p beneath d for reading and describes it. Anything else is not
+// opened: ErrNotRegular. Other errors are fs.ErrNotExist (also if a parent is not a directory),
+// ErrSymlink (with NoLinks), ErrEscape (with links allowed), ErrCrossesMount and ErrTooLong.
 func (d *Dir) OpenRegular(p Path, links Links) (*os.File, Stat, error) {
 	if err := p.checkLength(); err != nil {
 		return nil, Stat{}, d.wrap("open", p.s, err)
@@ -33,8 +32,8 @@ func (d *Dir) Open(name string) (*os.File, Stat, error) {
 	return d.openRegular(name, NoLinks)
 }
 
-// OpenNow is Open that does not wait for the owner of a lease on the file (fcntl), which the
-// kernel asks to give it up: [ErrLeased] until that is done.
+// OpenNow is Open without waiting for the holder of a lease on the file (fcntl): it returns
+// [ErrLeased] until the holder has released it at the kernel's request.
 func (d *Dir) OpenNow(name string) (*os.File, Stat, error) {
 	if err := checkName(name); err != nil {
 		return nil, Stat{}, d.wrap("open", name, err)
@@ -93,7 +92,7 @@ func (d *Dir) openAs(rel string, links Links, access int) (*os.File, Stat, error
 	return os.NewFile(uintptr(reading), rel), st, nil
 }
 
-// openPath returns a handle that cannot read, and what it holds.
+// openPath returns a handle without read access, and describes it.
 func (d *Dir) openPath(rel string, links Links) (int, Stat, error) {
 	fd, err := d.walk(rel, unix.O_PATH, links)
 	if errors.Is(err, unix.ENOTDIR) {
@@ -165,7 +164,7 @@ func OpenFile(name string) (*os.File, Stat, error) {
 	return os.NewFile(uintptr(reading), name), st, nil
 }
 
-// reopen opens the very inode that fd holds, for this access.
+// reopen opens the inode that fd refers to with this access.
 func reopen(fd, access int) (int, error) {
 	if err := checkProc(); err != nil {
 		return -1, err

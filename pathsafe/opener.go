@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Opener opens files that lie beside each other. It resolves the path of their directory
-// once, and keeps its handle for the next few of them, at most openerFiles files or openerBytes
-// bytes: neighbours are opened by their name in it, with the same checks as by their path. What
-// cannot be opened in this way, a symbolic link for one, is opened by its path, so that errors
-// are those of [Dir.OpenRegular] and [Dir.StatPath]. A directory that is moved away meanwhile is
-// still the one that is read: see [Opener.Still]. The zero Opener is ready; it is closed at the
-// end, and is not safe for concurrent use.
+// An Opener opens files of the same directory. It resolves the path of the directory once, and
+// keeps its handle for at most openerFiles further files or openerBytes bytes: these are opened by
+// their name, with the same checks as by their path. If that fails, for example at a symbolic link,
+// the file is opened by its path, so that errors are those of [Dir.OpenRegular] and [Dir.StatPath].
+// If the directory is moved, it is still the one that is read: see [Opener.Still]. The zero Opener
+// is ready; the caller closes it. It is not safe for concurrent use.
 type Opener struct {
 	root  *Dir
 	links Links
@@ -24,7 +23,7 @@ type Opener struct {
 	id    ID     // of the directory
 	exact bool   // attributes that the kernel has cached are those of the file system
 	held  bool
-	moved bool  // a second lookup has led to another directory
+	moved bool  // a second lookup led to another directory
 	files int   // that were looked up in it
 	bytes int64 // of these that were opened
 	proc  int   // /proc/self/fd; 0 until a file is opened
@@ -41,7 +40,7 @@ func (o *Opener) OpenRegular(d *Dir, p Path, links Links) (*File, Stat, error) {
 	if err == nil {
 		return f, st, nil
 	}
-	if errors.Is(err, unix.EMFILE) { // by its path alone it takes fewer descriptors
+	if errors.Is(err, unix.EMFILE) { // opening by path requires fewer descriptors
 		o.Close()
 	}
 	if err := p.checkLength(); err != nil {
@@ -68,8 +67,8 @@ func (o *Opener) StatPath(d *Dir, p Path, links Links) (Stat, error) {
 	return d.StatPath(p, links)
 }
 
-// Still returns [ErrMoved] unless the path of the directory that is held leads to it still: then
-// every file that was opened in it was beneath that path before and after.
+// Still returns [ErrMoved] unless the path of the open directory still leads to it: then every file
+// that was opened in it was beneath that path before and after.
 func (o *Opener) Still() error {
 	if !o.held || o.up == "" {
 		return nil
@@ -89,7 +88,7 @@ func (o *Opener) Still() error {
 	return o.root.wrap("open directory", o.up, err)
 }
 
-// Close closes what is held. The opener can be used again.
+// Close closes the open directory. The opener can be used again.
 func (o *Opener) Close() {
 	o.leave()
 	if o.proc != 0 {
@@ -125,8 +124,8 @@ func (o *Opener) openNear(d *Dir, p Path, links Links) (*File, Stat, error) {
 	return f, st, err
 }
 
-// reopen opens for reading the very inode that fd holds. The handle of /proc/self/fd saves the
-// way to it.
+// reopen opens the inode that fd refers to for reading. The handle of /proc/self/fd saves the
+// lookup of that path.
 func (o *Opener) reopen(fd int) (int, error) {
 	if o.proc == 0 {
 		proc, err := openProc()
@@ -141,7 +140,7 @@ func (o *Opener) reopen(fd int) (int, error) {
 	})
 }
 
-// reading opens for reading the regular file that fd, which it takes over, names.
+// reading opens the regular file that fd refers to for reading. It takes ownership of fd.
 func reading(fd int, name string, st Stat, reopen func() (int, error)) (*File, error) {
 	defer closeFd(fd)
 	if !st.Mode.IsRegular() {
@@ -188,8 +187,8 @@ func (o *Opener) enter(d *Dir, p Path, links Links) (at int, base string, err er
 	return at, p.Base(), nil
 }
 
-// isExact reports whether the kernel knows the attributes of the files of a directory without
-// a request to a server: they are on a block device, or in memory.
+// isExact reports whether the kernel knows the attributes of the files of a directory without a
+// request to a server, because they are on a block device or in memory.
 func isExact(dir int, st Stat) bool {
 	if unix.Major(st.ID.Dev) != 0 {
 		return true

@@ -32,8 +32,8 @@ func Parse(s string) (Path, error) {
 	return Path{s}, nil
 }
 
-// Found makes a Path of a name beneath a root, whose names may hold a backslash:
-// no output can be there.
+// Found returns a Path of a name found beneath a root. Unlike the path of an output it may contain
+// a backslash.
 func Found(s string) (Path, error) {
 	if err := checkNames(s); err != nil {
 		return Path{}, err
@@ -65,7 +65,7 @@ func checkNames(s string) error {
 // String returns the path as it was parsed.
 func (p Path) String() string { return p.s }
 
-// Components returns the names the path is made of, none for the zero value.
+// Components returns the names in the path, none for the zero value.
 func (p Path) Components() []string {
 	if p.s == "" {
 		return nil
@@ -100,8 +100,7 @@ func (p Path) Child(name string) (Path, error) {
 	return Path{p.s + "/" + name}, nil
 }
 
-// prefix returns the first n components, "" for none, and false when there are
-// fewer.
+// prefix returns the first n components, "" for none, and false if there are fewer.
 func (p Path) prefix(n int) (string, bool) {
 	if n <= 0 || p.s == "" {
 		return "", n == 0
@@ -138,8 +137,8 @@ func (p Path) checkLength() error {
 	return nil
 }
 
-// checkName accepts a single component as it may stand in a directory; unlike
-// one of a Path it may hold a backslash.
+// checkName returns an error unless name is a valid single component; unlike a component of a Path
+// it may contain a backslash.
 func checkName(name string) error {
 	switch {
 	case name == "" || name == "." || name == ".." || strings.IndexByte(name, '/') >= 0:

@@ -11,14 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrMoved is the error of [Dir.RealPath] for a directory that was removed, or that the
-// kernel's path for it does not lead back to.
+// ErrMoved is returned by [Dir.RealPath] for a directory that was removed, or if the kernel's path
+// for it does not lead back to it.
 var ErrMoved = errors.New("the directory has been moved or replaced")
 
-// RealPath returns the absolute path of the directory, without links, as the kernel
-// derives it from the descriptor. It is verified: opened again it is the same directory,
-// seen through the same mount. The path under which the directory was opened is not
-// looked at: it may lead elsewhere by now.
+// RealPath returns the absolute path of the directory, without links, as the kernel derives it from
+// the descriptor. It is verified: opened again it is the same directory, on the same mount. The
+// path under which the directory was opened is not used, since it may lead elsewhere now.
 func (d *Dir) RealPath() (string, error) {
 	if err := checkProc(); err != nil {
 		return "", d.wrap("path of", ".", err)
@@ -42,8 +41,8 @@ func (d *Dir) RealPath() (string, error) {
 	return path, d.wrap("path of", ".", sameDir(d, now))
 }
 
-// IsWithin reports whether one of two clean absolute paths is the other, or beneath it. It compares
-// texts: where links may be on the way, the caller resolves both first.
+// IsWithin reports whether one of two clean absolute paths equals the other or is beneath it. It
+// compares texts: the caller resolves links first.
 func IsWithin(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
@@ -52,8 +51,8 @@ func IsWithin(path, dir string) bool {
 // entry at a path.
 func isOfMachine(err error) bool { return scarce.Is(err) || errors.Is(err, unix.EIO) }
 
-// Holds returns nil if name in d is the directory sub, and otherwise an error, [ErrMoved] if
-// another entry is there.
+// Holds returns nil if name in d is the directory sub, [ErrMoved] if it is another entry, and
+// otherwise the error of the lookup.
 func (d *Dir) Holds(name string, sub *Dir) error {
 	now, err := d.Lstat(name)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Links is what a walk does with symbolic links.
+// Links determines how a walk treats symbolic links.
 type Links int
 
 const (
@@ -17,21 +17,21 @@ const (
 	// LinksBeneath follows links as long as every step stays beneath the root;
 	// else ErrEscape.
 	LinksBeneath
-	// LinksUnder is LinksBeneath, and a link with an absolute target beneath the
-	// root's own path counts as one that begins at the root.
+	// LinksUnder is LinksBeneath, and an absolute target beneath the root's own path is resolved
+	// from the root.
 	LinksUnder
 )
 
-// A walker opens rel, which is not empty, beneath the directory root. The
-// handle is one that cannot read (flags is unix.O_PATH), or one of a directory
-// (flags is openDirectory). Both implementations give the same reasons.
+// A walker opens rel, which is not empty, beneath the directory root. The handle has no read access
+// (flags is unix.O_PATH), or is one of a directory (flags is openDirectory). Both implementations
+// return the same errors.
 type walker interface {
 	open(root int, rel string, flags int, links Links) (int, error)
 }
 
 const openDirectory = unix.O_RDONLY | unix.O_DIRECTORY
 
-// chooseWalker asks the kernel once.
+// chooseWalker tries openat2 once.
 var chooseWalker = sync.OnceValue(func() walker {
 	if CheckOpenat2() != nil {
 		return componentWalker{}
@@ -39,8 +39,8 @@ var chooseWalker = sync.OnceValue(func() walker {
 	return kernelWalker{}
 })
 
-// withSubvolumes are the file systems (statfs) on which a directory can begin another one
-// without a mount. RESOLVE_NO_XDEV looks at mounts only.
+// withSubvolumes are the file systems (statfs) on which a directory can begin another one without a
+// mount. RESOLVE_NO_XDEV checks mounts only.
 var withSubvolumes = []int64{unix.BTRFS_SUPER_MAGIC, bcachefsMagic}
 
 const bcachefsMagic = 0xca451a4e
@@ -62,8 +62,8 @@ type kernelWalker struct{}
 
 const resolveBeneath = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV
 
-// maxAgain bounds how often a walk that met a concurrent rename is repeated.
-// The kernel asks for it only when a link with ".." is on the way.
+// maxAgain bounds how often a walk that met a concurrent rename is repeated. The kernel requests
+// that only for paths with a link that has "..".
 const maxAgain = 1000
 
 func (kernelWalker) open(root int, rel string, flags int, links Links) (int, error) {
@@ -80,7 +80,7 @@ func (kernelWalker) open(root int, rel string, flags int, links Links) (int, err
 		case err == unix.EAGAIN && again < maxAgain:
 			again++
 		case err == unix.ELOOP && links != NoLinks:
-			// The kernel counts links twice when a concurrent rename makes it begin anew.
+			// The kernel counts links twice if a concurrent rename makes it start again.
 			return componentWalker{}.open(root, rel, flags, links)
 		default:
 			return -1, explain(err, root, rel, links)
@@ -110,8 +110,7 @@ func explain(err error, root int, rel string, links Links) error {
 	return ErrEscape
 }
 
-// closeFd closes a descriptor that nothing was written through, so the error
-// says nothing.
+// closeFd closes a descriptor that nothing was written through, so its error is ignored.
 func closeFd(fd int) { _ = unix.Close(fd) }
 
 // retry repeats a call that a signal interrupted.

@@ -20,15 +20,15 @@ type ID struct {
 	Mount uint64
 }
 
-// Stat is what statx says of one inode.
+// Stat is the result of statx for one inode.
 type Stat struct {
 	Mode       fs.FileMode // type, permission, set-id and sticky bits
 	Perm       uint32      // st_mode & 07777, as the kernel numbers it
 	Size       int64       // bytes
-	Allocated  int64       // bytes that it takes on the disk
+	Allocated  int64       // bytes allocated on the disk
 	ModTime    time.Time
 	ChangeTime time.Time
-	BirthTime  time.Time // zero where the file system does not know it
+	BirthTime  time.Time // zero if the file system does not have it
 	ID         ID
 	Links      uint32
 	UID        uint32
@@ -38,8 +38,8 @@ type Stat struct {
 	Device     uint64 // the number of a device; 0 for anything else
 }
 
-// IsWhiteout reports whether it is what an overlayfs has in its upper layer in the place of what
-// was removed: a character device without a number.
+// IsWhiteout reports whether this is the mark of overlayfs for a removed name in its upper layer: a
+// character device with the number 0.
 func (st Stat) IsWhiteout() bool {
 	return st.Mode.Type() == fs.ModeDevice|fs.ModeCharDevice && st.Device == 0
 }
@@ -54,21 +54,21 @@ func StatFile(f Opened) (Stat, error) {
 	return st, nil
 }
 
-// statMask asks for everything in a Stat. Kernels since 6.8 give the mount id
-// that is never reused, older ones the plain one.
+// statMask requests everything in a Stat. Kernels since 6.8 return the mount ID that is never
+// reused, older ones the plain one.
 const statMask = unix.STATX_BASIC_STATS | unix.STATX_BTIME |
 	unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
 
 // statFd describes what fd holds.
 func statFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH) }
 
-// peekFd describes what fd names, and asks no server: but for its type and its ID it may be
+// peekFd describes fd without a request to a server; everything except the type and the ID may be
 // out of date.
 func peekFd(fd int) (Stat, error) { return statAt(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC) }
 
-// statName describes the name in the directory dir, without following a link. It sends no
-// request to the server of another file system that is mounted there: its number identifies it
-// as a mount, and the rest may be out of date.
+// statName describes the name in the directory dir, without following a link. It sends no request
+// to the server of a file system that is mounted there: the ID identifies that mount, the rest may
+// be out of date.
 func statName(dir int, name string) (Stat, error) {
 	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_STATX_DONT_SYNC)
 	if err != nil || unix.Major(st.ID.Dev) != 0 { // a block device has no server
@@ -95,9 +95,9 @@ func statAt(fd int, name string, flags int) (Stat, error) {
 	return makeStat(&sx), nil
 }
 
-// statMount describes the root of a file system that this user may not access, as one that
-// another user serves privately, even for root: the kernel then reports which mount it is, and
-// nothing else, if no attribute is requested. Otherwise the error stays.
+// statMount describes the root of a file system that this user may not access because another user
+// serves it privately, even from root: if no attribute is requested, the kernel still reports which
+// mount it is. Otherwise it returns the error barred.
 func statMount(fd int, name string, flags int, barred error) (Stat, error) {
 	var sx unix.Statx_t
 	err := retry(func() error {
@@ -171,13 +171,12 @@ func specialBits(raw uint32) (mode fs.FileMode) {
 	return mode
 }
 
-// IsOn reports whether what st describes is on the same file system as the directory
-// top, and was seen through the same mount, so that it can be moved to and fro. A
-// directory has the device of top, too: a subvolume of btrfs has the mount of the
-// directory above it, and is another file system to every rename. Nothing but a
-// directory can begin another file system without a mount; the device of a file does
-// not count, because overlay gives files that of their layer. Where the kernel gives no
-// mount ids the device has to do, which misses bind mounts.
+// IsOn reports whether st is on the same file system as the directory top, and on the same mount,
+// so that it can be renamed there and back. A directory must also have the device of top: a
+// subvolume of btrfs is on the mount of its parent, but is another file system to rename. Without a
+// mount only a directory can begin another file system; the device of a file is ignored, because
+// overlay reports that of its layer. If the kernel returns no mount IDs, only the device is
+// compared, which misses bind mounts.
 func (st Stat) IsOn(top ID) bool {
 	if st.ID.Mount == 0 || top.Mount == 0 {
 		return st.ID.Dev == top.Dev

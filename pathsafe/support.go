@@ -6,13 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckProc returns an error if there is no trusted /proc. Without it nothing here opens a
-// file for reading: the error is then [ErrNoProc].
+// CheckProc returns [ErrNoProc] if there is no trusted /proc. Without it no file can be opened for
+// reading.
 func CheckProc() error { return checkProc() }
 
-// CheckOpenat2 reports why the kernel does not resolve a whole path beneath a handle
-// by itself, or nil: it is too old, or a filter forbids it. A walk of single
-// components takes its place then.
+// CheckOpenat2 returns nil if the kernel can resolve a whole path beneath a handle, or else the
+// reason: it is too old, or a filter forbids it. Then a walk of single components is used.
 func CheckOpenat2() error {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS}
 	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &how)

@@ -9,19 +9,19 @@ import (
 	"io/fs"
 )
 
-// TargetState is what is at the path of a target.
+// TargetState describes the path of a target.
 type TargetState struct {
-	// Exists: something stands at the path itself, a link of any kind
-	// included, or one of its parents exists and is not a directory.
+	// Exists: the path exists, also as a link of any kind, or one of its parents exists and is not
+	// a directory.
 	Exists bool
-	// Missing is the index of the first component that does not exist yet: the
-	// top of what would be new. It says nothing when Exists.
+	// Missing is the index of the first component that does not exist yet. It is undefined if
+	// Exists is true.
 	Missing int
 }
 
-// Survey returns the place of p beneath d. Symbolic links are followed as long as every step
-// stays beneath d; one that leaves it, also as the last component, is ErrEscape. A parent on
-// another mount or subvolume is ErrCrossesMount.
+// Survey returns the state of p beneath d. Symbolic links are followed as long as every step stays
+// beneath d; it returns ErrEscape for one that leaves it, also as the last component, and
+// ErrCrossesMount for a parent on another mount or subvolume.
 func (d *Dir) Survey(p Path) (TargetState, error) {
 	if err := p.checkLength(); err != nil {
 		return TargetState{}, d.wrap("survey", p.s, err)
@@ -40,8 +40,8 @@ func (d *Dir) Survey(p Path) (TargetState, error) {
 	}
 }
 
-// surveyStep looks at one prefix of a path. It has found out unless the prefix
-// is a directory with more to come.
+// surveyStep checks one prefix of a path. It returns found unless the prefix is a directory and not
+// the whole path.
 func (d *Dir) surveyStep(rel string, last bool) (target TargetState, found bool, err error) {
 	st, err := d.statRel(rel)
 	switch {
@@ -66,7 +66,7 @@ func (d *Dir) statRel(rel string) (Stat, error) {
 	return st, nil
 }
 
-// taken reports whether a name that leads nowhere exists all the same, as a dangling link.
+// taken reports whether a name that leads nowhere exists, as a dangling link.
 func (d *Dir) taken(rel string) (bool, error) {
 	parent, base := d, rel
 	p := Path{rel}
@@ -86,9 +86,8 @@ func (d *Dir) taken(rel string) (bool, error) {
 	return err == nil, err
 }
 
-// OpenParent opens the directory made of the first n components of p, none for
-// d itself; links are followed beneath d only. The handle is the caller's to
-// close.
+// OpenParent opens the directory of the first n components of p, or d itself for 0. Links are
+// followed beneath d only. The caller closes the handle.
 func (d *Dir) OpenParent(p Path, n int) (*Dir, error) {
 	if n == 0 {
 		return d.Reopen()

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walkUnder walks as with LinksBeneath. If a link leads out it walks again and resolves an
-// absolute target whose text begins with the root's own path from the root. Only the text
-// counts: nothing outside the root is read, and the walk continues from the held handle, so it
-// stays beneath the root.
+// walkUnder walks as with LinksBeneath. If a link leads out, it walks again and resolves an
+// absolute target that begins with the root's own path from the root. Only the text is compared:
+// nothing outside the root is read, and the walk continues from the root's handle, so it stays
+// beneath the root.
 func (d *Dir) walkUnder(root int, rel string, flags int) (int, error) {
 	fd, err := d.w.open(root, rel, flags, LinksBeneath)
 	if !errors.Is(err, ErrEscape) {
@@ -24,8 +24,8 @@ func (d *Dir) walkUnder(root int, rel string, flags int) (int, error) {
 	return climbFrom(root, rel, flags, LinksBeneath, names)
 }
 
-// ownNames returns the paths that lead to the root: the one that the kernel returns
-// for the handle, and the one under which it was opened, if that is absolute.
+// ownNames returns the paths of the root: the one that the kernel returns for the handle, and the
+// one under which it was opened, if that is absolute.
 func (d *Dir) ownNames(root int) ([][]string, error) {
 	if err := checkProc(); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (d *Dir) ownNames(root int) ([][]string, error) {
 	return names, nil
 }
 
-// components splits an absolute path and leaves out what changes nothing.
+// components splits an absolute path and omits empty components and ".".
 func components(path string) []string {
 	var all []string
 	for name := range strings.SplitSeq(path, "/") {
@@ -55,8 +55,8 @@ func components(path string) []string {
 	return all
 }
 
-// beneath returns what is left of an absolute target after the root's own path.
-// A name that has ".." never fits: what it means is only known on the disk.
+// beneath returns the rest of an absolute target after the root's own path. A name with ".." never
+// matches, since its meaning depends on the disk.
 func beneath(names [][]string, target string) ([]string, bool) {
 	parts := components(target)
 	for _, name := range names {

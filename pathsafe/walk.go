@@ -7,18 +7,17 @@ import (
 	"strings"
 )
 
-// Walk calls visit for every entry below d, in the byte order of the paths
-// ("a", "a.b", "a/b"), whatever it is. It follows no links and does not enter
-// other mounts or subvolumes, though it visits the directory that one begins with. It does
-// not enter a directory for which visit returns [fs.SkipDir]. It stops at the first other
-// error: of visit, of ctx, or because an entry went away.
+// Walk calls visit for every entry below d of any type, in the byte order of the paths ("a", "a.b",
+// "a/b"). It follows no links. It visits, but does not enter, the root of another mount or
+// subvolume, or a directory for which visit returns [fs.SkipDir]. It stops at the first other
+// error: of visit, of ctx, or because an entry disappeared.
 func (d *Dir) Walk(ctx context.Context, visit func(rel string, st Stat) error) error {
 	return d.WalkEntering(ctx, func(string, *Dir) error { return nil }, visit)
 }
 
-// WalkEntering is Walk, and calls enter for d and for every directory that it enters, before it
-// visits what is in it: with the path below d ("" for d itself), and the directory, which is open
-// until all of it was visited. Its error stops the walk.
+// WalkEntering is Walk, but calls enter for d and for every directory before it visits the entries:
+// with the path below d ("" for d itself) and the directory, which is open until all of its entries
+// were visited. An error of enter stops the walk.
 func (d *Dir) WalkEntering(ctx context.Context, enter func(rel string, dir *Dir) error, visit func(rel string, st Stat) error) error {
 	top, err := d.Stat()
 	if err != nil {
@@ -43,7 +42,7 @@ func (d *Dir) WalkReadable(ctx context.Context, visit func(rel string, st Stat) 
 type walk struct {
 	enters func(rel string, dir *Dir) error
 	visit  func(rel string, st Stat) error
-	denied func(rel string) // nil: what may not be read is an error
+	denied func(rel string) // nil: an entry that may not be read is an error
 	top    ID
 	exact  bool // see isExact: of all directories that are entered, which are on one file system
 }
@@ -58,10 +57,9 @@ func (w *walk) skips(rel string, err error) bool {
 	return true
 }
 
-// dir visits the entries of d. A directory has two places in the order: its
-// name, and its name with a slash, where the content belongs. Until then it is
-// pending. Of two that are pending the later one has the name of the earlier
-// one as its prefix and comes first, so a stack will do.
+// dir visits the entries of d. A directory has two places in the order: its name, and for its
+// entries its name with a slash. Until then it is pending. The name of a pending directory is a
+// prefix of the names of the later ones, which come before it, so a stack suffices.
 func (w *walk) dir(ctx context.Context, d *Dir, prefix string) error {
 	if err := w.enters(strings.TrimSuffix(prefix, "/"), d); err != nil {
 		return err

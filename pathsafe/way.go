@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is how a path leads to a directory, and which of the names on it other users can
-// rename or replace.
+// Way describes how a path leads to a directory, and which names on it other users can rename or
+// replace.
 type Way struct {
 	Real    string  // the absolute path without links
-	Missing bool    // nothing is there yet
-	End     Stat    // of what is there
+	Missing bool    // the directory does not exist
+	End     Stat    // of the directory, if it exists
 	Loose   []Loose // in the order in which the names were passed
 	Links   []Link  // in that order
 }
 
-// Link is a symbolic link that was followed, and that another unprivileged user made, or can
-// put something else in the place of: where it leads is for that user to say.
+// Link is a symbolic link that was followed and that another unprivileged user created or can
+// replace, so that user decides where it leads.
 type Link struct {
 	Path string // the link, in its directory
-	By   string // which user made it, or else which users can replace it, as in [Loose]
+	By   string // which user created it, or else which users can replace it, as in [Loose]
 	Own  bool   // it belongs to that user
 }
 
@@ -40,8 +40,8 @@ func (l Link) String() string {
 	return fmt.Sprintf("%q is a symbolic link that %s can replace", l.Path, l.By)
 }
 
-// Loose is a name that another unprivileged user can rename, or put something else in the
-// place of: neither root nor the effective user of this process.
+// Loose is a name that another unprivileged user, neither root nor the effective user of this
+// process, can rename or replace.
 type Loose struct {
 	Path  string // the name, in its directory
 	In    string // that directory, absolute and without links
@@ -55,21 +55,20 @@ func (l Loose) String() string {
 	return fmt.Sprintf("%s can rename or replace %q: %q belongs to user %d and has mode %04o", l.By, l.Path, l.In, l.Owner, l.Perm)
 }
 
-// WayTo walks from / along an absolute path, through links as they lead, and judges every
-// name that it passes by the directory that holds it. Another user can rename what is in
+// WayTo walks from / along an absolute path, following links, and checks for every name on it who
+// can rename it, by the directory that contains the name. Another user can rename the names in
 //
-//   - a directory that belongs to another user than root and the effective user
-//   - a directory without the sticky bit that others may write, or its group, or a user or
-//     group of its access control list; a group counts unless /etc/passwd and /etc/group
-//     know a member of it and none but root and the effective user, as the private group
-//     of a user has it; a user without a line in /etc/passwd is a member of the group of this
-//     process that has his number
-//   - a directory with the sticky bit that others may write, where the name itself belongs
-//     to such a user
+//   - a directory that belongs to a user other than root and the effective user
+//   - a directory without the sticky bit that others, its group, or a user or group of its
+//     access control list may write. A group is trusted if /etc/passwd and /etc/group have a
+//     member of it and none but root and the effective user, as for a user's private group. A
+//     user without a line in /etc/passwd is a member of the group of this process that has
+//     the user's number
+//   - a directory with the sticky bit that others may write, if the name itself belongs to
+//     such a user
 //
-// What is missing of the path counts as made by the effective user. In a user namespace
-// that maps neither root nor the owner of /, all unmapped owners look alike: they are
-// taken to be the owner of /.
+// Missing parts of the path count as created by the effective user. In a user namespace that maps
+// neither root nor the owner of /, all unmapped owners look alike and count as the owner of /.
 func WayTo(path string) (Way, error) { return wayTo(path, false) }
 
 func wayTo(path string, mounted bool) (Way, error) {
@@ -93,9 +92,9 @@ func wayTo(path string, mounted bool) (Way, error) {
 	return t.way, nil
 }
 
-// ResolveDir returns the absolute path, without links, of the directory that path names now.
-// The error is fs.ErrNotExist where there is none, and served.ErrForeign where the way leads
-// through a file system of another user.
+// ResolveDir returns the absolute path, without links, of the directory that path names now. It
+// returns fs.ErrNotExist if there is none, and served.ErrForeign if the path leads through a file
+// system of another user.
 func ResolveDir(path string) (string, error) {
 	way, err := WayFrom(path)
 	switch {
@@ -118,14 +117,13 @@ func wayFrom(path string, mounted bool) (Way, error) {
 		if err != nil {
 			return Way{}, err
 		}
-		path = wd + "/" + path // not joined: what ".." leads to is for the kernel to say
+		path = wd + "/" + path // not cleaned: the kernel resolves ".."
 	}
 	return wayTo(path, mounted)
 }
 
-// WayToMount is [WayFrom] for a path that may end at a mounted file system whose server must
-// get no request, since it is dead or belongs to another user: End has what the kernel has
-// cached.
+// WayToMount is [WayFrom] for a path that may end at a mounted file system whose server must not
+// get a request, because it is dead or belongs to another user: End has what the kernel has cached.
 func WayToMount(path string) (Way, error) {
 	if path == "" { // and not the working directory
 		return Way{}, &fs.PathError{Op: "resolve", Path: path, Err: unix.ENOENT}
@@ -141,7 +139,7 @@ type LinkError struct {
 
 func (e *LinkError) Error() string { return fmt.Sprintf("%s, and leads to %q", e.Link, e.Real) }
 
-// CheckLinks returns a [*LinkError] for a way through another user's link.
+// CheckLinks returns a [*LinkError] if the path leads through another user's link.
 func (w Way) CheckLinks() error {
 	if len(w.Links) > 0 {
 		return &LinkError{w.Links[0], w.Real}
@@ -149,8 +147,8 @@ func (w Way) CheckLinks() error {
 	return nil
 }
 
-// OpenOwn is [OpenRoot] for a directory in which something is to be made: links of another
-// user are not followed ([*LinkError]), nor is one that is put there meanwhile.
+// OpenOwn is [OpenRoot] for a directory in which something will be created: it returns a
+// [*LinkError] for a link of another user, also for one that is created in the meantime.
 func OpenOwn(path string) (*Dir, error) {
 	way, err := WayFrom(path)
 	if err == nil {
@@ -165,8 +163,8 @@ func OpenOwn(path string) (*Dir, error) {
 	return way.Open()
 }
 
-// Open opens the directory that the way led to, through no link: what has come into its place
-// since is not opened.
+// Open opens the directory that the path led to, following no link. It does not open another one
+// that has replaced it.
 func (w Way) Open() (*Dir, error) {
 	dir, err := openRoot(w.Real, served.OpenReal)
 	if errors.Is(err, unix.ELOOP) {
@@ -181,8 +179,8 @@ func (w Way) Open() (*Dir, error) {
 	return dir, nil
 }
 
-// LeadsTo returns an error, [ErrMoved] where it is another one, unless the way led to this
-// very directory, seen through the same mount.
+// LeadsTo returns nil if the path led to this directory, on the same mount, and [ErrMoved] if it
+// led to another one.
 func (w Way) LeadsTo(d *Dir) error {
 	st, err := d.Stat()
 	if err == nil && (w.Missing || st.ID != w.End.ID) {
@@ -193,13 +191,13 @@ func (w Way) LeadsTo(d *Dir) error {
 
 // tracing is a walk from / in progress.
 type tracing struct {
-	fd       int // of the directory reached; 0 before the walk, which is none of ours
+	fd       int // of the current directory; 0 before the walk
 	st       Stat
 	todo     []string
 	followed int
 	people   people
 	mounted  bool // the end gets no request
-	way      Way  // Real is that of the directory reached
+	way      Way  // Real is the path of the current directory
 }
 
 func (t *tracing) close() {
@@ -218,7 +216,7 @@ func (t *tracing) split(path string) []string {
 	return names
 }
 
-// restart begins at / again.
+// restart starts again at /.
 func (t *tracing) restart() error {
 	fd, err := retryFd(func() (int, error) { return unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
 	if err != nil {
@@ -232,11 +230,11 @@ func (t *tracing) restart() error {
 	return nil
 }
 
-// look describes what a descriptor names, unless another user serves it, and closes the
-// descriptor on an error.
+// look describes a descriptor, unless another user serves its file system, and closes it on an
+// error.
 func (t *tracing) look(fd int) (st Stat, err error) {
 	if t.mounted && len(t.todo) == 0 {
-		if st, err = peekFd(fd); err != nil { // a server that is not this user's to ask
+		if st, err = peekFd(fd); err != nil { // this user may not send requests to the server
 			st, err = Stat{Mode: fs.ModeDir}, nil
 		}
 		return st, err
@@ -298,7 +296,7 @@ func (t *tracing) step() error {
 	return t.follow(fd)
 }
 
-// follow puts the target of a link before what is left to do.
+// follow prepends the target of a link to the remaining names.
 func (t *tracing) follow(fd int) error {
 	if t.followed++; t.followed > maxFollow {
 		return unix.ELOOP
@@ -316,8 +314,8 @@ func (t *tracing) follow(fd int) error {
 	return nil
 }
 
-// noteLoose adds name, which stands in the directory reached, when another user can rename or
-// replace it, and returns which users can. entry is nil for a name that is not there.
+// noteLoose records name, an entry of the current directory, if another user can rename or replace
+// it, and returns which users can. entry is nil for a name that does not exist.
 func (t *tracing) noteLoose(name string, entry *Stat) (by string) {
 	l := Loose{Path: filepath.Join(t.way.Real, name), In: t.way.Real, Owner: t.st.UID, Perm: t.st.Perm}
 	if l.By = t.people.renamersIn(t.fd, t.st)(entry); l.By == "" {
@@ -345,9 +343,9 @@ func Trusted() (TrustedUsers, error) {
 // Has reports whether a user is trusted.
 func (t TrustedUsers) Has(uid uint32) bool { return t.people.trusts(uid) }
 
-// Renamers returns a function that returns which untrusted users can rename or replace an entry of a
-// directory that st describes, in the words of [Loose]; "" for none. The entry is nil for a name
-// that is not there.
+// Renamers returns a function that returns which untrusted users can rename or replace an entry of
+// the directory d with attributes st, in the words of [Loose]; "" for none. The entry is nil for a
+// name that does not exist.
 func (t TrustedUsers) Renamers(d *Dir, st Stat) (of func(entry *Stat) string, err error) {
 	err = d.do("stat", ".", func(fd int) error {
 		of = t.people.renamersIn(fd, st)
@@ -381,8 +379,8 @@ func (p people) renamersIn(fd int, st Stat) func(entry *Stat) string {
 	return func(*Stat) string { return by }
 }
 
-// hasACL reports whether the group bits of a directory may stand for more than its group:
-// they are the mask of its access control list then.
+// hasACL reports whether the directory may have an access control list, so that its group bits are
+// the mask of the list.
 func hasACL(fd int) bool {
 	if checkProc() != nil {
 		return true
@@ -397,7 +395,7 @@ func hasACL(fd int) bool {
 // people are the users who may rename any entry.
 type people struct {
 	self uint32
-	top  uint32 // who an unmapped owner is taken for; else self
+	top  uint32 // the user whom an unmapped owner counts as; else self
 
 	group uint32 // of this process
 }
@@ -431,9 +429,8 @@ func (p people) trustsGroup(gid uint32) bool {
 	return known && len(members) > 0 && !slices.ContainsFunc(members, func(uid uint32) bool { return !p.trusts(uid) })
 }
 
-// isOwnGroup reports whether a group is the private one of the effective user, for all that is
-// known: it has his number, this process is in it, and /etc/passwd has no line of his that says
-// otherwise.
+// isOwnGroup reports whether a group counts as the private one of the effective user: it has the
+// user's number, this process is in it, and /etc/passwd has no line of the user that contradicts.
 func (p people) isOwnGroup(gid uint32, passwd string) bool {
 	if gid != p.self || gid != p.group {
 		return false
@@ -447,8 +444,8 @@ func (p people) isOwnGroup(gid uint32, passwd string) bool {
 	return true
 }
 
-// membersOf returns the users whose group this is, by the lines of /etc/passwd and
-// /etc/group. They are not known when a member has no line of his own.
+// membersOf returns the members of a group by /etc/passwd and /etc/group. known is false if a
+// member has no line in /etc/passwd.
 func membersOf(gid uint32, passwd, group string) (members []uint32, known bool) {
 	uids := map[string]uint32{}
 	for line := range strings.Lines(passwd) {

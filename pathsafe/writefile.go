@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteFile makes the file name with this content and the permission bits perm
-// less the umask. It appears whole and with its data synced, or not at all; a
-// name that is taken returns fs.ErrExist. The new name itself is durable after
-// [Dir.Sync].
+// WriteFile creates the file name with this content and the permission bits perm less the umask. It
+// appears whole and with its data synced, or not at all. It returns fs.ErrExist if the name exists.
+// The new name is durable after [Dir.Sync].
 func (d *Dir) WriteFile(name string, data []byte, perm uint32) error {
 	f, err := d.CreateUnnamed(perm)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -55,7 +54,7 @@ type NoSpaceError struct {
 	Err        error
 }
 
-// Error names the directory, with what was needed and what is free.
+// Error names the directory, and the needed and the free space.
 func (e *NoSpaceError) Error() string {
 	if e.Files {
 		return fmt.Sprintf("%v: the file system of %q has no room for another file: 1 is needed, and 0 are free", e.Err, e.Path)

@@ -6,10 +6,9 @@ import (
 	"github.com/spectrumfs/spectrum/internal/served"
 )
 
-// FindView returns the real path of a live view that is mounted on a directory,
-// by this user or by root. The errors are [*MountpointError]: [ErrNotMounted],
-// [ErrNotSpectrum], [ErrDeadMount], and [ErrNotOwn] for a view of another user,
-// whose server might say anything, or nothing for ever.
+// FindView returns the real path of a live view that is mounted on a directory, by this user or by
+// root. It returns a [*MountpointError]: [ErrNotMounted], [ErrNotSpectrum], [ErrDeadMount], or
+// [ErrNotOwn] for a view of another user, whose server could answer anything or block forever.
 func FindView(path string) (string, error) {
 	p, err := openHeld(path)
 	if err != nil {
@@ -22,7 +21,7 @@ func FindView(path string) (string, error) {
 	return p.path, nil
 }
 
-// checkKind makes sure that some view is mounted on the place.
+// checkKind returns an error unless a view is mounted on the directory.
 func (p *heldDir) checkKind() error {
 	if !p.isMountpoint {
 		return ErrNotMounted
@@ -48,9 +47,8 @@ func (p *heldDir) checkView() error {
 	return nil
 }
 
-// ReadView returns a file of the control directory of a view that [FindView] finds, at
-// most limit bytes ([ErrTooLong]). What was found is what is read, whatever becomes of
-// the path meanwhile.
+// ReadView returns a file of the control directory of a view that [FindView] finds, of at most
+// limit bytes ([ErrTooLong]). It reads the view that was found, even if the path is replaced.
 func ReadView(path, name string, limit int64) ([]byte, error) {
 	p, err := openHeld(path)
 	if err != nil {

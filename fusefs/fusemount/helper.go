@@ -16,8 +16,8 @@ import (
 // helperName is the setuid program that mounts for users.
 const helperName = "fusermount3"
 
-// findHelper looks where distributions put it, then in PATH, but for directories that another
-// user serves: an absolute path, or "".
+// findHelper returns the absolute path of the helper, or "". It looks in the usual directory, then
+// in PATH, and skips directories that another user serves.
 func findHelper() string {
 	for _, dir := range []string{"/usr/bin", "/bin", "/usr/local/bin"} {
 		if path, err := exec.LookPath(filepath.Join(dir, helperName)); err == nil {
@@ -65,8 +65,8 @@ func (s system) unmountHelped(path string, lazily bool) error {
 	return s.runHelper(nil, args...)
 }
 
-// runHelper runs the helper with nothing of ours but the socket: no
-// environment, no descriptors, no terminal. What it says becomes the error.
+// runHelper runs the helper with an empty environment and no terminal, and with no descriptor
+// except the socket. Its error has the output of the helper.
 func (s system) runHelper(socket *os.File, args ...string) error {
 	var output bytes.Buffer
 	cmd := exec.Command(s.helper, args...)
@@ -99,8 +99,8 @@ func (s system) runHelper(socket *os.File, args ...string) error {
 	return fmt.Errorf("%s: %w: %q", helperName, err, text)
 }
 
-// errnoIn is what the helper says of the system's error; 0 where it says none. It checks
-// itself whose a mount point is.
+// errnoIn returns the system error in the output of the helper, or 0. The helper itself checks the
+// owner of a mount point.
 func errnoIn(text string) syscall.Errno {
 	for _, foreign := range []string{"no write access to mountpoint", "not owned by user"} {
 		if strings.Contains(text, foreign) {
@@ -115,7 +115,7 @@ func errnoIn(text string) syscall.Errno {
 	return 0
 }
 
-// escapeOption escapes what would end an option or an escape.
+// escapeOption escapes the characters that end an option or begin an escape.
 func escapeOption(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(s)
 }

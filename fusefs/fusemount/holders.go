@@ -18,7 +18,7 @@ type Holder struct {
 	PID     int    // 0 for a mount
 	Command string // as the process names itself: not to be trusted, quote it
 	How     string // "cwd", "root", "fd", "map" or "mount"
-	Path    string // of the file or directory; of the first, if it holds several that way
+	Path    string // of the file or directory; of the first, if there are several
 }
 
 func (h Holder) String() string {
@@ -59,7 +59,7 @@ func holdersOf(m mountID, but int) []Holder {
 	return holders
 }
 
-// mountsIn lists the mounts that stand on a directory of the mount.
+// mountsIn lists the mounts on directories of the mount.
 func mountsIn(m mountID) []Holder {
 	found, _ := mountinfo.GetMounts(func(x *mountinfo.Info) (skip, stop bool) {
 		return x.Parent != m.id || x.ID == m.id, false
@@ -71,7 +71,7 @@ func mountsIn(m mountID) []Holder {
 	return holders
 }
 
-// holdsOf lists the ways in which one process holds the file system, each once.
+// holdsOf lists the holds of one process on the file system, each once.
 func holdsOf(pid int, m mountID, but int) []Holder {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	name, _ := os.ReadFile(filepath.Join(dir, "comm"))

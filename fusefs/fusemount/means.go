@@ -17,24 +17,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Means are what this user on this machine has to mount views with. An error names
-// what is missing; nil: nothing is.
+// Means describes what this user on this machine can mount views with. An error names what is
+// missing.
 type Means struct {
 	Device    string // the FUSE device
 	DeviceErr error  // it cannot be opened by this user
 
-	Direct    bool   // this user mounts by himself, as root does, and else through the helper
-	Helper    string // path of fusermount3; "" when there is none that this user may run
-	Version   string // of the helper, as it says; "" when it says none
-	HelperErr error  // it cannot do for users what it is there for
+	Direct    bool   // this user mounts directly, as root does, and not through the helper
+	Helper    string // path of fusermount3; "" if there is none that this user may run
+	Version   string // of the helper, as reported; "" if unknown
+	HelperErr error  // the helper cannot mount for users
 
-	Denied error // the kernel does not let this process mount, or the helper do it
+	Denied error // the kernel does not allow this process, or the helper, to mount
 
 	Config string // the helper's configuration
-	Shared error  // users other than root may not let others into a view
+	Shared error  // ordinary users may not give other users access to a view
 }
 
-// What can be missing of the means.
+// Errors in [Means].
 var (
 	ErrNoHelper   = errors.New(helperName + " is not installed")
 	ErrNotSetuid  = errors.New("it is not setuid root")
@@ -78,7 +78,7 @@ func (s system) checkHelper() error {
 	return nil
 }
 
-// helperPatience is how long the helper may take to say which one it is.
+// helperPatience is the time in which the helper must report its version.
 const helperPatience = 5 * time.Second
 
 func (s system) helperVersion(ctx context.Context) string {
@@ -95,7 +95,7 @@ func (s system) helperVersion(ctx context.Context) string {
 	return words[len(words)-1]
 }
 
-// denied reports why mounting is denied though all tools are there.
+// denied returns an error if mounting is denied although all tools exist.
 func (s system) denied() error {
 	if !s.direct {
 		bits, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
@@ -118,9 +118,8 @@ func (s system) denied() error {
 	return nil
 }
 
-// isNamed reports whether the system has a name for a user, which the helper requires. A user
-// who is not in /etc/passwd may be in a name service; if that cannot be queried the user
-// counts as named.
+// isNamed reports whether the system has a name for a user, which the helper requires. A user who
+// is not in /etc/passwd may be in a name service; if that cannot be queried, it returns true.
 func isNamed(uid int) bool {
 	const getent, missing = "/usr/bin/getent", 2
 	id := strconv.Itoa(uid)
@@ -133,7 +132,7 @@ func isNamed(uid int) bool {
 	return !failed || exit.ExitCode() != missing
 }
 
-// maxConfig bounds what is read of the configuration, in bytes.
+// maxConfig is the maximum size of the configuration in bytes.
 const maxConfig = 1 << 20
 
 // checkShared reads the configuration as the helper does: text after a "#" is not part of a

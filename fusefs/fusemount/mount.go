@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnavailable means that this machine, or this user on it, cannot mount a FUSE file
-// system at all. The text says what is missing.
+// ErrUnavailable means that this machine, or this user on it, cannot mount a FUSE file system at
+// all. The text names what is missing.
 var ErrUnavailable = errors.New("mounting is not possible here")
 
 // ErrNoUser is the [ErrUnavailable] of a user without a name in the system: the helper mounts
@@ -31,10 +31,10 @@ var ErrAllowOther = fmt.Errorf("%w for other users", ErrUnavailable)
 type Options struct {
 	Source     string // what the mount table shows as the source; "" is "spectrum"
 	Exec       bool   // programs may be run from the view
-	AllowOther bool   // other users may look, as the permission bits say
+	AllowOther bool   // other users may read, as the permission bits allow
 
-	// NoLinks: the mount point is given without symbolic links, and one that has come into
-	// the way since is not followed.
+	// NoLinks: the mount point is given without symbolic links, and one that replaces a part of it
+	// is not followed.
 	NoLinks bool
 
 	VolumeSet fusefs.VolumeSet // adds directories to the root of the tree; nil: none
@@ -51,8 +51,8 @@ type Options struct {
 	OnTamper func(path string, err error)
 }
 
-// ErrMoved means that another process moves what leads to a mount point: the view was mounted
-// elsewhere, and removed again.
+// ErrMoved means that another process moves a directory above a mount point: the view was mounted
+// elsewhere, and unmounted again.
 var ErrMoved = errors.New("a directory above the mount point was moved")
 
 const (
@@ -60,9 +60,9 @@ const (
 	fsType    = "fuse." + fsSubtype // as in the mount table
 )
 
-// Mount mounts the tree on an existing empty directory and returns when the
-// view can be used. The errors are those of [CheckMountpoint], [ErrUnavailable],
-// and others that say what failed; after an error nothing is mounted.
+// Mount mounts the tree on an existing empty directory and returns when the view can be used. It
+// returns the errors of [CheckMountpoint], [ErrUnavailable], and others that name the failed step;
+// after an error nothing is mounted.
 func Mount(tree *fusefs.Tree, mountpoint string, opts Options) (*View, error) {
 	return mountWith(hostSystem(), tree, mountpoint, opts)
 }
@@ -113,8 +113,8 @@ func mountWith(sys system, tree *fusefs.Tree, mountpoint string, opts Options) (
 	return v, nil
 }
 
-// reserveDescriptors holds as many descriptors as it takes to take a mount back, until release
-// is called: a program that may open no more could not.
+// reserveDescriptors reserves the descriptors that undoing a mount requires, until release is
+// called.
 func reserveDescriptors() (release func(), err error) {
 	const needed = 4
 	var held []int
@@ -135,12 +135,12 @@ func reserveDescriptors() (release func(), err error) {
 	return release, nil
 }
 
-// takeBack unmounts what a failed attempt left on a directory that was not a mount
-// point before; something else that was mounted there in between is left alone.
+// takeBack unmounts what a failed attempt left on a directory that was not a mount point before; it
+// leaves another mount alone.
 func (s system) takeBack(p *heldDir, before []*Other) error {
 	top, err := p.openTop()
 	if err != nil {
-		return s.takeAstray(p, before) // nothing is mounted there
+		return s.takeAstray(p, before) // nothing is mounted on it
 	}
 	defer top.close()
 	if top.mount.FSType != fsType || !served.IsOwn(top.mount) {
@@ -149,8 +149,8 @@ func (s system) takeBack(p *heldDir, before []*Other) error {
 	return s.clear(top)
 }
 
-// takeAstray unmounts what the helper, which takes a path, has mounted on another directory
-// of that name: a view that was not there before, and whose server, ours, has ended.
+// takeAstray unmounts a view that the helper, which takes a path, has mounted on another directory
+// of that name: a view that did not exist before, and whose server, this process, has ended.
 func (s system) takeAstray(p *heldDir, before []*Other) error {
 	if s.direct {
 		return nil
@@ -172,9 +172,8 @@ func (s system) takeAstray(p *heldDir, before []*Other) error {
 	return err
 }
 
-// serve starts the server on a descriptor of /dev/fuse that is already mounted
-// on the seat, and checks what was mounted. It owns the descriptor and, unless it
-// fails, the seat.
+// serve starts the server on a mounted descriptor of /dev/fuse, and checks the mount. It owns the
+// descriptor and, unless it fails, the seat.
 func serve(sys system, dev int, server *fusefs.Server, on *mountpointDir, opts Options) (*View, error) {
 	if err := server.Attach(dev); err != nil {
 		return nil, err
@@ -226,8 +225,8 @@ func flagNames(opts Options) []string {
 	return names
 }
 
-// dataOptions are the options of the FUSE file system itself. default_permissions
-// has the kernel check permission bits, before it even asks us.
+// dataOptions returns the options of the FUSE file system itself. With default_permissions the
+// kernel checks permission bits before it sends a request.
 func dataOptions(opts Options) []string {
 	data := []string{"default_permissions", fmt.Sprintf("max_read=%d", fusefs.MaxRequest)}
 	if opts.AllowOther {

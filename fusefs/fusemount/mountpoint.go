@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Why a directory cannot carry a view, or is none. A path that does not exist
-// is fs.ErrNotExist.
+// Why a view cannot be mounted on a directory, or is not mounted. A path that does not exist is
+// fs.ErrNotExist.
 var (
 	ErrNotDirectory   = errors.New("not a directory")
 	ErrNotEmpty       = errors.New("the directory is not empty")
@@ -28,17 +28,17 @@ var (
 // or block forever, so it gets no request.
 var ErrForeign = served.ErrForeign
 
-// A NotOwnError is the [ErrNotOwn] of a user who may not unmount a view. It names the user who
+// A NotOwnError is the [ErrNotOwn] for a view that this user may not unmount. It names the user who
 // may, according to the kernel.
-type NotOwnError struct{ UserID int } // -1 when the mount table does not say
+type NotOwnError struct{ UserID int } // -1 if the mount table does not have it
 
 func (e *NotOwnError) Error() string { return ErrNotOwn.Error() }
 
 // Is makes it an [ErrNotOwn], and an [ErrForeign].
 func (e *NotOwnError) Is(target error) bool { return target == ErrNotOwn || target == ErrForeign }
 
-// A MountpointError reports what is wrong with a mount point. Err is one of the
-// errors above, or what the system said.
+// A MountpointError is an error about a mount point. Err is one of the errors above, or of the
+// system.
 type MountpointError struct {
 	Path string // with symbolic links resolved, when it could be
 	Err  error
@@ -64,11 +64,11 @@ func CheckMountpoint(path string) error {
 // (O_PATH), and the mount that it is in.
 type heldDir struct {
 	fd    int
-	path  string // the real path, as the kernel gives it
+	path  string // the real path, by the kernel
 	mount *mountinfo.Info
 
-	// unique is a number of the mount that is never given to another one,
-	// as mount.ID is as soon as it is free; 0 where the kernel has none.
+	// unique is a number of the mount that is never reused, unlike mount.ID; 0 if the kernel has
+	// none.
 	unique uint64
 
 	// isMountpoint: the directory is the root of the mount that it is in.
@@ -83,9 +83,9 @@ func (p *heldDir) close() {
 	p.fd = -1
 }
 
-// openHeld resolves a path, once. It sends no request to a FUSE file system
-// that may be mounted there, so it does not hang or fail on a dead one, and none to
-// one of another user on the way ([ErrForeign]).
+// openHeld resolves a path, once. It sends no request to a FUSE file system that is mounted on it,
+// so it does not block or fail on a dead one, and returns [ErrForeign] for one of another user on
+// the path.
 func openHeld(path string) (*heldDir, error) { return openHeldWith(path, served.OpenDir) }
 
 func openHeldWith(path string, open func(path string) (int, error)) (*heldDir, error) {
@@ -100,7 +100,7 @@ func openHeldWith(path string, open func(path string) (int, error)) (*heldDir, e
 	return p, nil
 }
 
-// heldDirOf takes over a descriptor.
+// heldDirOf takes ownership of a descriptor.
 func heldDirOf(fd int) (*heldDir, error) {
 	p := &heldDir{fd: fd}
 	var id int
@@ -131,7 +131,7 @@ func (p *heldDir) isRoot() bool {
 	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 }
 
-// link is a path that leads to the very directory, whatever becomes of its name.
+// link returns a path that leads to this directory, even if it is moved.
 func (p *heldDir) link() string { return fmt.Sprintf("/proc/self/fd/%d", p.fd) }
 
 func openError(err error) error {
@@ -139,7 +139,7 @@ func openError(err error) error {
 	case errors.Is(err, unix.ENOTDIR):
 		return ErrNotDirectory
 	case errors.Is(err, unix.ENOTCONN):
-		return ErrDeadMount // on the way
+		return ErrDeadMount // above the mount point
 	}
 	return err
 }
@@ -189,14 +189,13 @@ func (p *heldDir) checkEmpty() error {
 	return nil
 }
 
-// deadAfter is how long a FUSE server has to answer one question.
+// deadAfter is the time in which a FUSE server must answer a request.
 const deadAfter = 2 * time.Second
 
-// isDead reports whether the server of a mounted FUSE file system has died. A statfs always
-// reaches the server, whatever is cached; the server of another user gets none, but is looked
-// up among the processes. A server that is merely stopped is not dead, but does not answer
-// either: hence the time limit. The pending request then keeps the mount busy until it is
-// answered.
+// isDead reports whether the server of a mounted FUSE file system has died. A statfs always reaches
+// the server, even if everything is cached. The server of another user gets no request; its process
+// is looked up instead. A stopped server is not dead, but does not answer either: hence the time
+// limit. The pending request then keeps the mount busy until it is answered.
 func (p *heldDir) isDead() bool {
 	if !served.IsFUSE(p.mount) {
 		return false
@@ -204,7 +203,7 @@ func (p *heldDir) isDead() bool {
 	if served.IsForeign(p.mount) {
 		return os.Geteuid() == 0 && !isServed(p.mount.Minor)
 	}
-	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 3) // the caller may be gone first
+	fd, err := unix.FcntlInt(uintptr(p.fd), unix.F_DUPFD_CLOEXEC, 3) // the caller may close its descriptor first
 	if err != nil {
 		return false
 	}

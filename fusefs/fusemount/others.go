@@ -16,11 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Other is a view that another process of this user serves, as the mount table
-// shows it. Its methods wait for nothing longer than their context allows: the server
-// may be stopped, or hang, and the way to the mount point may lead through a disk that
-// does. What does not come back then is left behind, in a goroutine that ends with the
-// process at the latest.
+// An Other is a view that another process of this user serves, by the mount table. Its methods
+// block no longer than their context allows: the server may be stopped or hang, and so may a file
+// system on the path of the mount point. A blocked call is left behind in a goroutine that ends
+// with the process at the latest.
 type Other struct {
 	path   string
 	mount  *mountinfo.Info
@@ -32,11 +31,11 @@ type Other struct {
 // process.
 type Foreign struct {
 	Mountpoint string // as the mount table has it: to be quoted
-	UserID     int    // -1 when the mount table does not say
+	UserID     int    // -1 if the mount table does not have it
 }
 
-// Views lists the views in the mount table, in its order: those that this user serves, and
-// those of others. No view gets a request.
+// Views returns the views in the mount table, in its order: those of this user, and those of
+// others. No view gets a request.
 func Views() (own []*Other, foreign []Foreign, err error) {
 	mounts, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(fsType))
 	if err != nil {
@@ -59,10 +58,10 @@ func Views() (own []*Other, foreign []Foreign, err error) {
 // Path is the mount point.
 func (o *Other) Path() string { return o.path }
 
-// Read returns a file of the view's control directory, of at most limit bytes: [ErrTooLong]
-// otherwise. The error is fs.ErrNotExist if there is no such file; fs.ErrPermission if this
-// user may not read it; [ErrNotMounted] if the view has ended; [ErrDeadMount]; [ErrHidden]; or
-// the error of ctx if the view does not answer.
+// Read returns a file of the view's control directory, of at most limit bytes ([ErrTooLong]). It
+// returns fs.ErrNotExist if there is no such file, fs.ErrPermission if this user may not read it,
+// [ErrNotMounted] if the view has ended, [ErrDeadMount], [ErrHidden], or the error of ctx if the
+// view does not answer.
 func (o *Other) Read(ctx context.Context, name string, limit int64) ([]byte, error) {
 	return o.within(ctx, func(dir *heldDir) ([]byte, error) { return readControl(dir, name, limit) })
 }
@@ -83,15 +82,15 @@ func readControl(dir *heldDir, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// ErrTooLong means that a view answers with more than was to be read.
+// ErrTooLong means that the file is larger than the limit.
 var ErrTooLong = errors.New("the answer of the view is too long")
 
-// Revoke revokes the view: it vanishes from its mount point, and processes that hold it open
-// get errors, no data. It sends a request to the server, which makes the kernel drop its
-// cache, and then ends. A server that does not obey before ctx is done, or that cannot be
-// reached by a path ([ErrHidden]), is cut off from outside if this user may do that: pages
-// that were read before may then stay readable for processes that hold the view. Of a hidden
-// view the dead mount stays until the mount that hides it is gone.
+// Revoke revokes the view: it is unmounted, and processes that hold it open get errors, no data. It
+// sends a request to the server, which makes the kernel drop its cache, and then ends. If the
+// server does not obey before ctx is done, or cannot be reached by a path ([ErrHidden]), Revoke
+// aborts its connection if this user may do that: pages that were read before may then stay
+// readable for processes that hold the view. The dead mount of a hidden view stays until the mount
+// that hides it is unmounted.
 func (o *Other) Revoke(ctx context.Context) error {
 	_, err := o.within(ctx, askToRevoke)
 	if err == nil {
@@ -118,7 +117,7 @@ func askToRevoke(dir *heldDir) ([]byte, error) {
 	return nil, nil
 }
 
-// controlOfRevoke is the file that the request is made on; it is in every view.
+// controlOfRevoke is the file that the request is sent on; every view has it.
 const controlOfRevoke = "status.json"
 
 // openControl opens a file of the control directory, through no link.
@@ -144,7 +143,7 @@ func openControl(dir *heldDir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// within does something with the view, and gives up when ctx is done.
+// within calls do with the mount point of the view, and returns early when ctx is done.
 func (o *Other) within(ctx context.Context, do func(dir *heldDir) ([]byte, error)) ([]byte, error) {
 	type outcome struct {
 		data []byte
@@ -163,11 +162,11 @@ func (o *Other) within(ctx context.Context, do func(dir *heldDir) ([]byte, error
 	}
 }
 
-// pathTries is how often the path of a view is looked up that is moved meanwhile.
+// pathTries is the number of lookups of the path of a view that is moved in the meantime.
 const pathTries = 10
 
-// withDir opens the mount point and makes sure that the view is what it leads to. A view
-// that was moved with a directory above it is looked for where the table has it now.
+// withDir opens the mount point and checks that it leads to the view. If a directory above was
+// moved, it uses the new path in the mount table.
 func (o *Other) withDir(do func(dir *heldDir) ([]byte, error)) ([]byte, error) {
 	path := o.path
 	for range pathTries {
@@ -194,10 +193,10 @@ func (o *Other) withDir(do func(dir *heldDir) ([]byte, error)) ([]byte, error) {
 	return nil, &MountpointError{o.path, errLedAstray}
 }
 
-// ErrHidden means that no path leads to a view, since another mount is on it or above it.
+// ErrHidden means that no path leads to a view, because another mount is on it or above it.
 var ErrHidden = errors.New("another mount hides the view: unmount that mount first")
 
-// awaitGone waits until the server has taken the view from its mount point.
+// awaitGone waits until the server has unmounted the view.
 func (o *Other) awaitGone(ctx context.Context) error {
 	for {
 		if m, err := inTable(idOf(o.mount)); err != nil || m == nil {
@@ -211,7 +210,7 @@ func (o *Other) awaitGone(ctx context.Context) error {
 	}
 }
 
-// cutWithin is how long it may take to cut a view off.
+// cutWithin is the time limit for aborting a connection.
 const cutWithin = 5 * time.Second
 
 // cutOff aborts the connection of a server that does not obey, and unmounts the dead view. The
@@ -246,8 +245,8 @@ func (s system) cut(dir *heldDir) error {
 	return s.unmountDead(dir)
 }
 
-// removeCopies takes away what is left of a view whose server has ended. What another
-// mount hides stays, and gives nothing.
+// removeCopies unmounts the remaining mounts of a view whose server has ended. A mount hidden by
+// another one stays, and returns only errors.
 func (o *Other) removeCopies() error {
 	ctx, cancel := context.WithTimeout(context.Background(), cutWithin)
 	defer cancel()

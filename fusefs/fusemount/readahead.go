@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// readAheadKiB is how far the kernel shall read ahead. A FUSE mount begins with
-// 128 KiB, one request at a time, whatever the server asks for; with more, a
-// sequential reader keeps all processors checking. Measured on two, the first
-// read of a large file takes two thirds of the time with 1 MiB and a little
-// more than half with 4 MiB; more than that brings nothing. The price is that
-// the kernel reads as much around a page of a mapped file that is touched.
+// readAheadKiB is the read-ahead of a view. The kernel's default for a FUSE mount is 128 KiB, one
+// request at a time, whatever the server requests; with more, a sequential reader keeps all
+// processors busy with checks. Measured on two processors, the first read of a large file takes two
+// thirds of the time with 1 MiB, and a little more than half with 4 MiB; larger values gain
+// nothing. The cost is that the kernel reads as much around each page of a mapped file that is
+// accessed.
 const readAheadKiB = 4096
 
-// raiseReadAhead asks for it where this process may, which is as root. Nothing
-// depends on it but speed.
+// raiseReadAhead sets the read-ahead if this process may, which only root may. It only affects
+// speed.
 func raiseReadAhead(m mountID) {
 	name := fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", m.major, m.minor)
 	_ = os.WriteFile(name, []byte(strconv.Itoa(readAheadKiB)), 0)

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file unmounts exactly the mount that was checked, by a descriptor, since a path may
-// lead elsewhere a moment later. There are two kinds of descriptor. One of the view's own root
-// names the view, and keeps it busy, so that it can only be unmounted lazily. One of the
-// directory beneath, which must have been opened before the mount, names it too, since the
+// This file unmounts exactly the mount that was checked, by a descriptor, because a path may lead
+// elsewhere a moment later. There are two kinds of descriptor. One of the view's own root
+// identifies the view and keeps it busy, so that it can only be unmounted lazily. One of the
+// directory beneath, which must have been opened before the mount, identifies it too, because the
 // kernel goes from there to the mount on top.
 
-// errReplaced: another mount came over the one that was checked at that moment, or the
-// path that the helper was given led to another one, and that was removed.
+// errReplaced: another mount covered the checked one at that moment, or the path given to the
+// helper led to another mount, which was unmounted.
 var errReplaced = errors.New("another mount was removed in its place")
 
 // mountpointDir is the directory that a view is mounted on, held since before the mount.
@@ -32,7 +32,7 @@ type mountpointDir struct {
 
 var errClosed = errors.New("the view has ended")
 
-// use calls do with the directory, which is not closed meanwhile.
+// use calls do with the directory, which is not closed while do runs.
 func (s *mountpointDir) use(do func(dir *heldDir) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +51,8 @@ func (s *mountpointDir) close() {
 	}
 }
 
-// openTop opens what is mounted on a directory that was opened before. The parent is
-// the one that the directory has now, so a mere path is never followed.
+// openTop opens the mount on a directory that was opened before. It goes through the present parent
+// of the directory, so it does not rely on a path.
 func (p *heldDir) openTop() (*heldDir, error) {
 	path, err := os.Readlink(p.link())
 	if err != nil {
@@ -78,8 +78,7 @@ func (p *heldDir) openTop() (*heldDir, error) {
 	return top, nil
 }
 
-// unmount takes away what is mounted on the directory. The caller has just checked
-// what that is.
+// unmount unmounts the top mount on the directory, which the caller has just checked.
 func (p *heldDir) unmount(flags int) error {
 	if err := unix.Unmount(p.link(), flags); err != nil {
 		return &os.PathError{Op: "unmount", Path: p.path, Err: err}
@@ -87,8 +86,8 @@ func (p *heldDir) unmount(flags int) error {
 	return nil
 }
 
-// detach takes away the mount whose root the place is, lazily. With MNT_FORCE its
-// connection is cut as well.
+// detach unmounts lazily the mount whose root this is. With MNT_FORCE it also aborts the
+// connection.
 func (p *heldDir) detach(flags int) error {
 	m, err := inTable(idOf(p.mount))
 	switch {
@@ -114,10 +113,10 @@ func (p *heldDir) detach(flags int) error {
 // entry is a mount as the table shows it now.
 type entry struct {
 	*mountinfo.Info
-	covered bool // another mount stands on its root
+	covered bool // another mount is on its root
 }
 
-// inTable finds a mount, wherever it is now; nil when it is gone.
+// inTable returns the entry of a mount, wherever it is mounted now, or nil.
 func inTable(id mountID) (*entry, error) {
 	all, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -140,7 +139,7 @@ func inTable(id mountID) (*entry, error) {
 	return found, nil
 }
 
-// controlDir is where the control file system of FUSE is mounted, and fusectlMagic its type.
+// controlDir is the mount point of the control file system of FUSE, and fusectlMagic its type.
 const (
 	controlDir   = "/sys/fs/fuse/connections"
 	fusectlMagic = 0x65735543
@@ -148,11 +147,11 @@ const (
 
 var errNoControl = errors.New("the connection cannot be ended: the control files of FUSE are not mounted; as root, \"mount -t fusectl none " + controlDir + "\"")
 
-// abortConnection makes the kernel abort the FUSE connection of a mount of this user, by its
-// number and through no path to the mount. The number may have been reused for another
-// connection: so the file is opened first, which stays bound to one connection and does
-// nothing after that has ended, and then the mount must be in the table, with that number. A
-// mount that is gone, or dead, is not an error.
+// abortConnection makes the kernel abort the FUSE connection of a mount of this user, by its number
+// and not through a path to the mount. The number may have been reused: so the file is opened
+// first, which stays bound to one connection and has no effect after that has ended, and then the
+// mount must be in the table with that number. A mount that no longer exists, or is dead, is not an
+// error.
 func abortConnection(m *mountinfo.Info, unique uint64) error {
 	f, err := os.OpenFile(fmt.Sprintf("%s/%d/abort", controlDir, m.Minor), os.O_WRONLY, 0)
 	if err != nil {

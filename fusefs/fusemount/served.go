@@ -31,8 +31,8 @@ func isServed(minor int) bool {
 	return false
 }
 
-// connectionOf returns the number that fdinfo gives for a descriptor of the FUSE device,
-// if the kernel is new enough to.
+// connectionOf returns the number in the fdinfo of a descriptor of the FUSE device, if the kernel
+// is new enough.
 func connectionOf(link string) (number int, known bool) {
 	dir, fd := filepath.Split(link)
 	info, err := os.ReadFile(fmt.Sprintf("%s/fdinfo/%s", filepath.Dir(filepath.Clean(dir)), fd))

@@ -13,8 +13,8 @@ type mountRequest struct {
 	param   uint64
 }
 
-// isThere reports whether there still is a mount of a unique number (see uniqueOf).
-// True also where the kernel does not answer.
+// isThere reports whether a mount with a unique number (see uniqueOf) still exists. It also returns
+// true if the kernel cannot tell.
 func isThere(unique uint64) bool {
 	if unique == 0 {
 		return true

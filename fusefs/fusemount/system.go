@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// system is how this process mounts and unmounts: by itself as root, through
-// fusermount3 otherwise.
+// system determines how this process mounts and unmounts: directly as root, through fusermount3
+// otherwise.
 type system struct {
 	device string // /dev/fuse
 	direct bool   // mount(2) and umount(2)
 	helper string // path of fusermount3, "" if there is none
 
-	// answerOpen: answer OPEN and OPENDIR as an older kernel needs it, though
-	// this one could do without (see fileSystem.Init). For tests and measurements.
+	// answerOpen: answer OPEN and OPENDIR as older kernels require, although this one does not (see
+	// fileSystem.Init). For tests and measurements.
 	answerOpen bool
 }
 
@@ -25,8 +25,8 @@ func hostSystem() system {
 	return system{device: "/dev/fuse", direct: os.Geteuid() == 0, helper: findHelper()}
 }
 
-// mount mounts on an open directory and gives the descriptor of the FUSE device
-// that has to be served. The place has been checked and is empty.
+// mount mounts on an open directory, which was checked and is empty, and returns the descriptor of
+// the FUSE device to be served.
 func (s system) mount(p *heldDir, opts Options) (int, error) {
 	if err := available(s.device); err != nil {
 		return -1, err

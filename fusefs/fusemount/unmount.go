@@ -15,7 +15,7 @@ import (
 // A BusyError lists the holders that keep a live view from being unmounted.
 type BusyError struct {
 	Path    string
-	Holders []Holder // those that this user may see
+	Holders []Holder // those that this user can see
 }
 
 func (e *BusyError) Error() string {
@@ -43,8 +43,7 @@ func (e *BusyError) Unwrap() error { return unix.EBUSY }
 // user, except for root: [*NotOwnError].
 func Unmount(mountpoint string) error { return unmountWith(hostSystem(), mountpoint, served.OpenDir) }
 
-// UnmountReal is [Unmount] for a path without symbolic links: one that has come into the way
-// is not followed (ELOOP).
+// UnmountReal is [Unmount] for a path without symbolic links: it returns ELOOP for a link.
 func UnmountReal(mountpoint string) error {
 	return unmountWith(hostSystem(), mountpoint, served.OpenReal)
 }
@@ -64,8 +63,8 @@ func unmountWith(sys system, mountpoint string, open func(path string) (int, err
 		}
 		return sys.unmountOwn(p)
 	}
-	// Held, it cannot be unmounted but lazily: so the holders are looked for.
-	// One that looks at a view for a moment, as a rollback does, is waited for.
+	// The open descriptor allows only a lazy unmount, so the holders are listed. One that holds a
+	// view briefly, as a rollback does, is waited for.
 	holders := holdersOf(idOf(p.mount), p.fd)
 	for try := 1; try < umountTries && len(holders) > 0; try++ {
 		time.Sleep(retryEvery)
@@ -75,17 +74,16 @@ func unmountWith(sys system, mountpoint string, open func(path string) (int, err
 	if served.IsForeign(p.mount) {
 		flags = unix.MNT_FORCE // or the end of the mount might wait for its server
 	}
-	// Only now ask the server whether it lives: one that does not answer keeps
-	// the question, and so the mount, pending.
+	// The server is asked last: if it does not answer, the pending request keeps the mount busy.
 	if len(holders) > 0 && !p.isDead() {
 		return &BusyError{p.path, holders}
 	}
 	return p.detach(flags)
 }
 
-// umountTries is how often a busy view is tried: another process may hold it for a moment
-// while it asks what the view shows (see Others), or has the helper unmount a view of its
-// own (see holdOthers).
+// umountTries is the number of tries to unmount a busy view: another process may hold it briefly
+// while it reads what the view shows (see Others), or while the helper unmounts a view of that
+// process (see holdOthers).
 const umountTries = 5
 
 // unmountOwn calls the helper to unmount. A live view is not cut off first, as a dead one is:
@@ -113,7 +111,7 @@ func (s system) unmountOwn(p *heldDir) error {
 	return s.clear(again)
 }
 
-// clear takes a mount of this user away although it is in use.
+// clear unmounts a mount of this user although it is in use.
 func (s system) clear(p *heldDir) error {
 	if s.direct {
 		return p.detach(0)
@@ -141,13 +139,13 @@ func (s system) unmountDead(p *heldDir) error {
 	return s.unmountNamed(p, true)
 }
 
-// errLedAstray: another process exchanges what leads to a mount.
+// errLedAstray: another process replaces directories on the path of a mount.
 var errLedAstray = errors.New("the path leads to another mount now, which was left alone; retry")
 
-// unmountNamed has the helper unmount, which takes a path: a directory above may be
-// exchanged meanwhile, and it unmounts whatever this user has mounted where the path leads.
-// So what else he has mounted under that name is held as long as it works. That this mount
-// has gone, and none of the others, is looked up afterwards.
+// unmountNamed calls the helper, which requires a path: if a directory above is replaced, it
+// unmounts whatever this user has mounted where the path leads. So all other mounts of the user
+// with that name are held open while the helper runs. Afterwards it checks that this mount is gone,
+// and none of the others.
 func (s system) unmountNamed(p *heldDir, lazily bool) error {
 	others, release := p.holdOthers()
 	defer release()
@@ -165,8 +163,8 @@ func (s system) unmountNamed(p *heldDir, lazily bool) error {
 	return err
 }
 
-// holdWithin is how long it may take to open the mounts that are to be held: the way to one
-// may lead through a file system that does not answer.
+// holdWithin is the time limit for opening the mounts to be held: a path may lead through a file
+// system that does not answer.
 const holdWithin = 2 * time.Second
 
 // holdOthers keeps the other FUSE mounts of this user busy whose mount points have the same
@@ -183,7 +181,7 @@ func (p *heldDir) holdOthers() (held []*heldDir, release func()) {
 		for _, m := range all {
 			other, err := openHeld(m.Mountpoint)
 			if err != nil {
-				continue // no path leads there now
+				continue // no path leads to it now
 			}
 			select {
 			case opened <- other:
@@ -207,7 +205,7 @@ func (p *heldDir) holdOthers() (held []*heldDir, release func()) {
 			case !more:
 				return held, release
 			case other.isSame(p):
-				other.close() // the path of another one leads here
+				other.close() // the path of another mount leads to this one
 			default:
 				held = append(held, other)
 			}

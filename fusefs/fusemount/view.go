@@ -19,7 +19,7 @@ type View struct {
 	seat   *mountpointDir
 	path   string // as it was when it was mounted
 	mount  mountID
-	unique uint64 // see place
+	unique uint64 // see heldDir
 	log    *slog.Logger
 	done   chan struct{} // closed when the server has ended
 
@@ -57,13 +57,13 @@ const (
 	// retryEvery is the time between two attempts to unmount a busy view.
 	retryEvery = 50 * time.Millisecond
 
-	// endsWithin is how long the server may take to end once it is unmounted:
-	// only a read that hangs in its source takes any time at all.
+	// endsWithin is the time limit for the server to end after the unmount: only a read that hangs
+	// in its source takes time.
 	endsWithin = 5 * time.Second
 )
 
-// ErrStuck means that the view is unmounted, but a read of a source does not come back.
-// The goroutine that waits for it ends with the process.
+// ErrStuck means that the view is unmounted, but a read of a source does not return. The goroutine
+// that waits for it ends with the process.
 var ErrStuck = errors.New("a read of a source file hangs")
 
 // Unmount unmounts the view. While it is held open, Unmount retries until the grace has passed
@@ -103,7 +103,7 @@ func (v *View) endsIn(d time.Duration) bool {
 	}
 }
 
-// detach takes the mount off the path, lazily when the grace is over.
+// detach unmounts the view, lazily when the grace period is over.
 func (v *View) detach(ctx context.Context, grace time.Duration) error {
 	deadline := time.Now().Add(grace)
 	named := false
@@ -127,9 +127,9 @@ func (v *View) detach(ctx context.Context, grace time.Duration) error {
 	}
 }
 
-// takeAway unmounts the view, and no other mount: by the directory beneath it. A view that is
-// gone already is not an error; one that is hidden under another mount is, because it cannot be
-// named.
+// takeAway unmounts this view and no other mount, by the directory beneath it. It returns nil if
+// the view is already unmounted, and an error if it is hidden under another mount, because it then
+// cannot be identified.
 func (v *View) takeAway(lazily bool) error {
 	err := v.seat.use(func(dir *heldDir) error {
 		m, err := v.find(dir)
@@ -157,7 +157,7 @@ func (v *View) takeAway(lazily bool) error {
 	return fmt.Errorf("unmount %q: %w", v.path, err)
 }
 
-// find looks for the view on its directory; nil when it is not there any more.
+// find returns the entry of the view on its directory, or nil.
 func (v *View) find(dir *heldDir) (*entry, error) {
 	m, err := inTable(v.mount)
 	switch {
@@ -171,8 +171,8 @@ func (v *View) find(dir *heldDir) (*entry, error) {
 	return m, nil
 }
 
-// unmount carries out takeAway. The helper takes a path: so a view to be unmounted despite its
-// holders loses its connection first, and the helper finds a dead mount.
+// unmount does the work of takeAway. The helper requires a path: before a view with holders is
+// unmounted lazily, its connection is aborted, so that the helper finds a dead mount.
 func (v *View) unmount(dir *heldDir, m *entry, lazily bool) error {
 	switch {
 	case v.sys.direct && lazily:
@@ -199,8 +199,8 @@ func (v *View) nameHolders() bool {
 	return len(holders) > 0
 }
 
-// dropWithin is how long the kernel may take to forget what it keeps: it waits
-// for reads at work, and one that hangs in its source never ends.
+// dropWithin is the time limit for the kernel to drop its cache: it waits for reads in progress,
+// and one that hangs in its source never ends.
 const dropWithin = 5 * time.Second
 
 // Revoked is closed when another process has revoked the view (see [Other.Revoke]). It then

@@ -1,16 +1,15 @@
-// Package descriptors ends a program that has too few descriptors before anything needs one.
-// The runtime of Go, and the initialization of a package of FUSE, panic without: that would
-// look like a bug.
+// Package descriptors ends the program early if it has too few file descriptors. Without, the Go
+// runtime and the initialization of a FUSE package would panic, which looks like a bug.
 //
-// It counts on being initialized before them: it imports nothing but syscall, so that by
-// the language's specification it comes before every package that imports os and whose path
-// is greater; and the other one imports log, whose path is greater than this one's.
+// It must be initialized before them. It imports nothing but syscall, so by the language
+// specification it precedes every package that imports os and has a greater path; the FUSE package
+// imports log, whose path is greater.
 package descriptors
 
 import "syscall"
 
-// least is how many descriptors have to be free: those of the runtime's poller, of a pipe,
-// and of a file that is read. With more, what lacks one is an error as any other.
+// least is the number of descriptors that must be free: for the runtime's poller, a pipe, and a
+// file that is read. With these, a lack of descriptors is an ordinary error.
 const least = 6
 
 // status is the exit status of a fault of the machine.
@@ -46,8 +45,7 @@ func end(open []int) {
 	syscall.Exit(status)
 }
 
-// asksJSON reports whether --json is among the arguments. They are not known to the program
-// yet.
+// asksJSON reports whether --json is among the arguments, which are not parsed yet.
 func asksJSON() bool {
 	fd, err := syscall.Open("/proc/self/cmdline", syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package dropin reads directories in which each file is one thing that the
-// operator or the machine says, such as trusted.d.
+// Package dropin reads directories in which each file is one setting of the operator or the
+// machine, such as trusted.d.
 //
-// What others may write says nothing: such a directory or file is an error, and
-// so is a file that is not a regular one, or too large. No link is followed, and
-// nothing is waited for.
+// A directory or file that others may write is an error, and so is a file that is not regular or is
+// too large. Links are not followed, and no open blocks.
 package dropin
 
 import (
@@ -19,10 +18,10 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// Read calls each with the path and the content of every file of the directory
-// name of a place, in the order of their names. Names that begin with a dot are
-// left out; a place or a directory that is missing says nothing. limit bounds a
-// file, in bytes. The error names the directory or the file.
+// Read calls each with the path and the content of every file of the directory name of a place, in
+// the order of their names. It skips names that begin with a dot, and ignores a missing place or
+// directory. limit is the maximum size of a file in bytes. The error names the directory or the
+// file.
 func Read(place, name string, limit int64, each func(path string, raw []byte) error) error {
 	dir, err := open(place, name)
 	if err != nil || dir == nil {
@@ -50,7 +49,7 @@ func Read(place, name string, limit int64, each func(path string, raw []byte) er
 	return nil
 }
 
-// open opens a directory of a place; nil when one of them is missing.
+// open opens a directory of a place, or returns nil if either is missing.
 func open(path, name string) (*pathsafe.Dir, error) {
 	place, err := pathsafe.OpenRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -83,17 +82,17 @@ var ErrWritable = errors.New("is writable by other users")
 // ErrOwner reports that another user owns a file or a directory.
 var ErrOwner = errors.New("it belongs to another user")
 
-// Error is what is wrong with a file or a directory of a place.
+// Error is an error about a file or a directory of a place.
 type Error struct {
 	kind string
 	Path string
 	Err  error
 }
 
-// Error names the file or directory, and what is wrong.
+// Error names the file or directory, and the cause.
 func (e *Error) Error() string { return fmt.Sprintf("%s %q: %v", e.kind, e.Path, e.Err) }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // FileError is the error for the content of a file.

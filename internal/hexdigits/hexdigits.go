@@ -3,10 +3,10 @@ package hexdigits
 
 import "strings"
 
-// Least is how many digits of an ID are enough to name something, if nothing else begins with them.
+// Least is the minimum number of digits that name something by the beginning of its ID.
 const Least = 4
 
-// Begins reports whether these are the first digits of an ID, and enough of them.
+// Begins reports whether digits are the first digits of an ID, and at least [Least].
 func Begins(id, digits string) bool { return len(digits) >= Least && strings.HasPrefix(id, digits) }
 
 // Only reports whether a text has nothing but lower-case hex digits; the empty text has nothing.

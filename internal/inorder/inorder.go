@@ -1,10 +1,9 @@
-// Package inorder does work in parallel and decides as if it had been done in
-// order.
+// Package inorder does work in parallel and returns the result of doing it in order.
 //
-// The laws want the first failure in their own order, whatever finished first
-// (SPECTRUM-06 8.4). Indexes are handed out in ascending order, so when index
-// i fails, every lower one has been handed out already: those are finished,
-// higher ones are no longer begun, and the lowest failure is the answer.
+// The laws require the first failure in their own order, regardless of which one finished first
+// (SPECTRUM-06 8.4). Indexes are started in ascending order. When index i fails, all lower ones
+// have been started already and are finished, higher ones are not started, and the failure of the
+// lowest index is returned.
 package inorder
 
 import (
@@ -14,14 +13,13 @@ import (
 	"sync/atomic"
 )
 
-// A Closer is a worker of [Each] that holds something.
+// A Closer is a worker of [Each] that must be closed.
 type Closer interface{ Close() }
 
-// Each calls do(w, i) once for each i from 0 to n-1, on up to as many
-// goroutines as workers says (0: as there are processors), each with a w of its
-// own made by newWorker, which is closed at the end if it is a [Closer]. It returns the error of
-// the lowest i that failed. When ctx is done no further index is begun, and its error counts as
-// that index's.
+// Each calls do(w, i) once for each i from 0 to n-1, on up to workers goroutines (0: one for each
+// processor). Each goroutine has its own w, made by newWorker and closed at the end if it is a
+// [Closer]. Each returns the error of the lowest i that failed. When ctx is done no further index
+// is started, and the error of ctx counts as that index's error.
 func Each[W any](ctx context.Context, workers, n int, newWorker func() W, do func(w W, i int) error) error {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -43,7 +41,7 @@ func Each[W any](ctx context.Context, workers, n int, newWorker func() W, do fun
 	for range min(n, workers) - 1 {
 		group.Go(work)
 	}
-	work() // this goroutine works too: alone, when there is one index
+	work() // this goroutine works too, alone if there is one index
 	group.Wait()
 	return r.err
 }
@@ -53,8 +51,7 @@ func Do(ctx context.Context, n int, do func(i int) error) error {
 	return Each(ctx, 0, n, func() struct{} { return struct{}{} }, func(_ struct{}, i int) error { return do(i) })
 }
 
-// first returns the first error of two steps; the second is not taken after a
-// failed first.
+// first calls a, then b unless a failed, and returns the error.
 func first(a, b func() error) error {
 	if err := a(); err != nil {
 		return err
@@ -71,7 +68,7 @@ type run struct {
 	err error
 }
 
-// take returns the next index, unless a lower one has failed or all are taken.
+// take returns the next index, or false if a lower one has failed or all are taken.
 func (r *run) take() (int, bool) {
 	i := r.next.Add(1) - 1
 	return int(i), i < r.failed.Load()

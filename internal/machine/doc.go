@@ -1,27 +1,27 @@
-// Package machine tries what spectrum needs of the machine: of the kernel, and of
-// the file system that a directory is on.
+// Package machine tests which features the machine has: the kernel, and the file system of a
+// directory.
 //
-// It returns facts and no opinion. A [Feature] is tried in the way in which the
-// program uses it, through the same functions where it has some, and not by the
-// name of the file system or the number of the kernel.
+// It reports facts without judging them. A [Feature] is tested by using it as the program does,
+// through the same functions if possible, and not by the name of the file system or the version of
+// the kernel.
 //
 // # The flow
 //
-//  1. [KernelRelease] reads what the kernel calls itself.
-//  2. [Describe] asks about the file system of a directory: type, options, journal,
-//     space. It writes nothing.
-//  3. [Probe] takes the lock of the directory, as a commit does, makes a directory
-//     of its own in it, tries every feature there, and removes it again, also after
-//     an error and when its context ends.
+//  1. [KernelRelease] returns the version of the kernel.
+//  2. [Describe] returns the type, options, journal and space of the file system
+//     of a directory. It writes nothing.
+//  3. [Probe] takes the lock of the directory, as a commit does, creates a
+//     subdirectory, tests every feature in it, and removes it, also after an
+//     error and when its context is done.
 //
 // # What it promises
 //
-// Nothing is made or changed outside of the directory that [Probe] makes, but that
-// the time of the directory above changes. Who is killed leaves it: its name begins
-// with [Prefix], and it can be removed.
+// Nothing is changed outside of the subdirectory, except the modification time of its parent. A
+// process that is killed leaves the subdirectory: its name begins with [Prefix], and it can be
+// removed.
 //
 // # What it does not promise
 //
-// To come back from a file system that does not answer: the caller leaves it behind.
-// Nor that a sync which succeeds was one: that only a power cut shows.
+// A call can block if the file system does not answer; the caller abandons it. A sync that succeeds
+// may have done nothing: only a power cut shows that.
 package machine

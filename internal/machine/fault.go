@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// faults are the errors of a machine that has run out of something, is broken, or cannot
-// do what was asked. They say nothing of what was asked.
+// faults are the errors of a machine that lacks a resource, is broken, or cannot do what was
+// requested. The request itself was correct.
 var faults = []error{
 	unix.ENOSPC, unix.EDQUOT, unix.EFBIG, // room
 	unix.EIO, unix.ENODEV, unix.ENXIO, unix.EUCLEAN, unix.EBADMSG, unix.EREMOTEIO, unix.ETIMEDOUT, // devices
@@ -28,16 +28,16 @@ var wrongCalls = []syscall.Errno{unix.EBADF, unix.EFAULT, unix.EINVAL, unix.ENOT
 // limit, a file system that cannot do it.
 func IsFault(err error) bool { return isAny(err, faults) || HasNoPlace(err) }
 
-// IsFull reports whether an error is that there is no room.
+// IsFull reports whether an error means that there is no space.
 func IsFull(err error) bool { return isAny(err, []error{unix.ENOSPC, unix.EDQUOT}) }
 
-// IsUnreadable reports whether an error is that the disk does not give a file back, or not as
-// it was written: another try gets the same.
+// IsUnreadable reports whether an error means that the disk does not return a file, or not as it
+// was written. A retry returns the same.
 func IsUnreadable(err error) bool {
 	return isAny(err, []error{unix.EIO, unix.EBADMSG, unix.EUCLEAN, unix.EREMOTEIO})
 }
 
-// HasNoPlace reports whether an error is that the working directory was removed.
+// HasNoPlace reports whether an error means that the working directory was removed.
 func HasNoPlace(err error) bool {
 	var call *os.SyscallError
 	return errors.As(err, &call) && call.Syscall == "getwd"
@@ -47,7 +47,7 @@ func isAny(err error, all []error) bool {
 	return slices.ContainsFunc(all, func(one error) bool { return errors.Is(err, one) })
 }
 
-// others are what another process has done to a path meanwhile.
+// others are the errors for a path that another process has changed in the meantime.
 var others = []error{pathsafe.ErrEscape, pathsafe.ErrCrossesMount, pathsafe.ErrSymlink, pathsafe.ErrNotRegular, pathsafe.ErrLocked, served.ErrForeign}
 
 // A disturbance is an error that another process has caused.
@@ -55,20 +55,20 @@ type disturbance struct{ text string }
 
 func (d *disturbance) Error() string { return d.text }
 
-// Disturbed returns an error that reports that another process works where none should. It is
-// [IsOrdinary].
+// Disturbed returns an error about interference by another process. [IsOrdinary] and [IsDisturbed]
+// report true for it.
 func Disturbed(text string) error { return &disturbance{text} }
 
-// IsDisturbed reports whether an error is that another process has changed what was being
-// worked on: [Disturbed], or what has moved.
+// IsDisturbed reports whether an error means that another process has changed something during the
+// work: an error of [Disturbed], or about an entry that was moved.
 func IsDisturbed(err error) bool {
 	var disturbed *disturbance
 	return errors.As(err, &disturbed) || errors.Is(err, pathsafe.ErrMoved)
 }
 
-// IsOrdinary reports whether the system, or a program of it, has answered an error that
-// does not come of a wrong call: a fault ([IsFault]), something that this user may not do,
-// or something that another process has changed ([Disturbed]).
+// IsOrdinary reports whether an error was returned by the system, or by a program of it, and is not
+// the result of a wrong call: a fault ([IsFault]), a lack of permission, or interference by another
+// process ([Disturbed]).
 func IsOrdinary(err error) bool {
 	var errno syscall.Errno
 	var exit *exec.ExitError

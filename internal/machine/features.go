@@ -18,8 +18,8 @@ type Feature string
 // The features, in the order in which they are tried.
 const (
 	Lock          Feature = "lock"             // flock on a file shuts out another handle
-	MountID       Feature = "mount-id"         // statx tells mounts apart
-	BirthTime     Feature = "birth-time"       // statx knows when a file was made
+	MountID       Feature = "mount-id"         // statx distinguishes mounts
+	BirthTime     Feature = "birth-time"       // statx returns the time of creation
 	Mode          Feature = "mode"             // permission bits are kept as they are set
 	Time          Feature = "time"             // modification times are kept to the nanosecond
 	NoReplace     Feature = "rename-noreplace" // renameat2 with RENAME_NOREPLACE
@@ -36,7 +36,7 @@ const (
 	ShareBlocks   Feature = "clone" // FICLONE
 )
 
-// trials say how each feature is tried.
+// trials are the tests of the features.
 var trials = []struct {
 	feature Feature
 	try     func(*bench) error
@@ -60,7 +60,7 @@ var trials = []struct {
 	{ShareBlocks, (*bench).shareBlocks},
 }
 
-// unlike is what a file system answers that does something else than it was asked.
+// unlike returns the error for a file system that did not do what was requested.
 func unlike(format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, errors.ErrUnsupported)...)
 }
@@ -136,7 +136,8 @@ func (b *bench) time() error {
 	})
 }
 
-// noReplace moves a file and a directory, and requires existing entries in the way to stay.
+// noReplace moves a file and a directory, and requires that existing entries at the new names are
+// kept.
 func (b *bench) noReplace() error {
 	dir, moved, taken := b.name(), b.name(), b.name()
 	err := errors.Join(b.dir.Mkdir(dir, 0o700), b.dir.Mkdir(taken, 0o700))
@@ -162,8 +163,8 @@ func (b *bench) noReplace() error {
 	})
 }
 
-// exchange exchanges two directories with something in each, and requires that each has what was in
-// the other; and then one of them and a file.
+// exchange exchanges two directories with an entry each, and requires that each has the entry of
+// the other; then it exchanges one of them and a file.
 func (b *bench) exchange() (left error) {
 	dirs := [2]string{b.name(), b.name()}
 	for _, dir := range dirs {

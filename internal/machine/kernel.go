@@ -9,11 +9,11 @@ import (
 
 // Release is the version of a kernel.
 type Release struct {
-	Name         string // as it says, like "6.1.0-18-amd64"
-	Major, Minor int    // zero when the name does not begin with them
+	Name         string // as reported, like "6.1.0-18-amd64"
+	Major, Minor int    // zero if the name does not begin with them
 }
 
-// KernelRelease asks the running kernel.
+// KernelRelease returns the release of the running kernel.
 func KernelRelease() (Release, error) {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LeaseText names the process that holds a lease on a file, and its user, as far as /proc
-// tells them.
+// LeaseText names the process that holds a lease on a file, and its user, as far as /proc has them.
 func LeaseText(dev, ino uint64) string {
 	pid := leaseHolder(dev, ino)
 	if pid == 0 {
@@ -31,12 +30,13 @@ func LeaseText(dev, ino uint64) string {
 	return text
 }
 
-// leaseHolder looks a lease up in /proc/locks. Its lines are like
+// leaseHolder returns the process that holds a lease, by /proc/locks, or 0 if there is none. The
+// lines are like
 //
 //	1: LEASE  BREAKING  READ  4711 fd:00:131074 0 EOF
 //
-// where some file systems (btrfs) show another device than stat does: then the inode number has
-// to do. It is 0 where there is none.
+// Some file systems (btrfs) show another device than stat returns; then only the inode number is
+// compared.
 func leaseHolder(dev, ino uint64) (found int) {
 	f, err := os.Open("/proc/locks")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The capabilities with which root reads, moves and gives away the files of all users.
+// The capabilities with which root reads, moves and gives away files of all users.
 const superRights = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_FOWNER
 
 // IsSuper reports whether this process is root with the rights over the files of other users. Root of
@@ -22,8 +22,8 @@ var IsSuper = sync.OnceValue(func() bool {
 	return err != nil || data[0].Effective&superRights == superRights
 })
 
-// KnowsOwner reports whether a user and a group are ones of this user namespace, so that files can be
-// given to them.
+// KnowsOwner reports whether a user and a group exist in this user namespace, so that they can own
+// files.
 func KnowsOwner(uid, gid int) bool { return users().has(uid) && groups().has(gid) }
 
 // KnowsAllOwners reports whether this user namespace has all users and groups.
@@ -40,7 +40,7 @@ type idMap struct {
 	ranges [][2]int // the first one, and how many
 }
 
-// readIDMap reads a map of procfs. One that cannot be read has all.
+// readIDMap reads an ID map of procfs. If it cannot be read, all IDs count as mapped.
 func readIDMap(path string) (m idMap) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func readIDMap(path string) (m idMap) {
 	return parseIDMap(string(raw))
 }
 
-// allIDs is how many there are.
+// allIDs is the number of all IDs.
 const allIDs = 1<<32 - 1
 
 func parseIDMap(text string) (m idMap) {

@@ -11,23 +11,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the name of the directory in which features are tried. It differs from that of
-// a transaction, so that no recovery tries to end it.
+// Prefix begins the name of the directory in which features are tested. It differs from the prefix
+// of a transaction, so that no recovery touches it.
 const Prefix = ".spectrum-doctor-"
 
 // NewName returns a random name.
 func NewName() string { return Prefix + rand.Text() }
 
-// A Finding is what trying a feature has led to. Err is nil when it is there;
-// [IsLacking] tells what the file system does not have from what went wrong.
+// A Finding is the result of testing a feature. Err is nil if it works; [IsLacking] reports whether
+// the file system does not have it, rather than that the test failed.
 type Finding struct {
 	Feature Feature
 	Err     error
 }
 
-// Probe tries all features in a directory called name, which it makes in dir and removes
-// again; other processes are not locked out. On an error, which may be that of ctx, there are
-// no findings, and the error names what is left.
+// Probe tests all features in a directory called name, which it creates in dir and removes. It does
+// not keep other processes out. On an error, which may be that of ctx, it returns no findings, and
+// the error names what was left behind.
 func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
 	return (&sysHook{}).probe(ctx, dir, name)
 }
@@ -80,7 +80,7 @@ func (s *sysHook) tryAll(ctx context.Context, b *bench) ([]Finding, error) {
 	return findings, nil
 }
 
-// clearAway removes what the trials have made: files, links and empty directories.
+// clearAway removes what the tests have created: files, links and empty directories.
 func clearAway(dir *pathsafe.Dir) error {
 	names, err := dir.Names()
 	if err != nil {
@@ -103,13 +103,13 @@ type bench struct {
 	made int
 }
 
-// name is one that was not used before.
+// name returns a new name.
 func (b *bench) name() string {
 	b.made++
 	return fmt.Sprintf("n%d", b.made)
 }
 
-// withFile makes a file that holds a little, and hands it over with its name.
+// withFile creates a small file and calls do with it and its name.
 func (b *bench) withFile(do func(f *os.File, name string) error) error {
 	name := b.name()
 	f, err := b.dir.Create(name, 0o600)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Need is what something takes of a file system while it is at work: at least that much.
+// A Need is the space that an operation needs on a file system at least.
 type Need struct{ Bytes, Inodes uint64 }
 
 // Plus returns the sum.
@@ -33,18 +33,18 @@ func (e *FullError) Error() string {
 // Unwrap returns ENOSPC.
 func (e *FullError) Unwrap() error { return unix.ENOSPC }
 
-// Room is the file system of a directory, as far as it is known what files take of it. The
-// counts are bounds: what a [Room.Check] says does not fit never fits. Where nothing is
-// known of a file system, or it compresses what it is given, files take nothing.
+// Room estimates the space that files take on the file system of a directory. The estimates are
+// lower bounds: what does not fit by [Room.Check] never fits. They are 0 for an unknown file
+// system, and for one that compresses.
 type Room struct {
 	dir     *pathsafe.Dir
 	kind    int64
 	unit    uint64 // bytes of a block
-	least   uint64 // from how many bytes on a file takes whole blocks
+	least   uint64 // size in bytes from which a file takes whole blocks
 	counted bool   // bytes
 	shares  bool   // files may share blocks
-	inodes  bool   // each file takes one of a fixed number
-	all     bool   // what is kept for privileged users counts as free
+	inodes  bool   // each file takes one of a fixed number of inodes
+	all     bool   // the space reserved for privileged users counts as free
 }
 
 // RoomOf looks at the file system of a directory, which has to stay open.
@@ -74,7 +74,7 @@ func RoomOf(dir *pathsafe.Dir) (*Room, error) {
 	return r, nil
 }
 
-// compressed is FS_COMPR_FL of a directory: so are the files that are made in it.
+// compressed is FS_COMPR_FL of a directory: new files in it are compressed.
 const compressed = 4
 
 func has(options []string, names ...string) bool {
@@ -84,8 +84,8 @@ func has(options []string, names ...string) bool {
 	})
 }
 
-// mayReserved reports whether a file system is mounted with an option that lets this user take what
-// is kept for privileged users.
+// mayReserved reports whether a file system is mounted with an option that lets this user use the
+// space reserved for privileged users.
 func mayReserved(options []string) bool {
 	groups, _ := os.Getgroups() // without them nothing more is counted as free
 	groups = append(groups, os.Getegid())
@@ -96,7 +96,7 @@ func mayReserved(options []string) bool {
 	})
 }
 
-// File is what a new file of this size takes.
+// File returns what a new file of this size needs.
 func (r *Room) File(size int64) Need {
 	n := r.Entry()
 	if r.counted && size > 0 && uint64(size) >= r.least {
@@ -105,7 +105,7 @@ func (r *Room) File(size int64) Need {
 	return n
 }
 
-// Entry is what an entry takes at least, such as a file that shares its content.
+// Entry returns what an entry needs at least, such as a file that shares its content.
 func (r *Room) Entry() Need {
 	if !r.inodes {
 		return Need{}
@@ -113,7 +113,7 @@ func (r *Room) Entry() Need {
 	return Need{Inodes: 1}
 }
 
-// Directory is what a new directory with an entry takes: in ext4 a block of its own.
+// Directory returns what a new directory with an entry needs: on ext4 a block.
 func (r *Room) Directory() Need {
 	n := r.Entry()
 	if r.kind == unix.EXT4_SUPER_MAGIC {
@@ -136,14 +136,14 @@ func (r *Room) SameAs(other *Room) (bool, error) {
 	return err == nil && a.ID.Dev == b.ID.Dev, err
 }
 
-// How often, and after what time, it is looked again: some file systems count freed blocks
-// late.
+// How often, and after which delay, the free space is read again: some file systems count freed
+// blocks late.
 const (
 	looks = 5
 	pause = 20 * time.Millisecond
 )
 
-// Check returns a [*FullError] if there is less room than is needed.
+// Check returns a [*FullError] if there is less space than needed.
 func (r *Room) Check(n Need) error {
 	var full *FullError
 	for range looks {
@@ -154,13 +154,13 @@ func (r *Room) Check(n Need) error {
 		if full = r.short(&v, n); full == nil {
 			return nil
 		}
-		_ = r.dir.SyncFS() // only so that freed blocks are counted; who writes syncs what is written
+		_ = r.dir.SyncFS() // only so that freed blocks are counted; writers sync their own data
 		time.Sleep(pause)
 	}
 	return full
 }
 
-// Free returns what is free, as Check counts it. Inodes are 0 where they are not counted.
+// Free returns the free space, as Check counts it. Inodes is 0 if they are not counted.
 func (r *Room) Free() (Need, error) {
 	v, err := Describe(r.dir)
 	if err != nil {
@@ -184,7 +184,7 @@ func (r *Room) free(v *Volume) uint64 {
 
 func (r *Room) short(v *Volume, n Need) *FullError {
 	free := r.free(v)
-	counted := v.Bytes.Total > 0 && (free > 0 || r.kind != unix.BTRFS_SUPER_MAGIC) // a Btrfs says 0 when only metadata is short
+	counted := v.Bytes.Total > 0 && (free > 0 || r.kind != unix.BTRFS_SUPER_MAGIC) // Btrfs reports 0 if only metadata is short
 	switch {
 	case counted && n.Bytes > free:
 		return &FullError{r.dir.Name(), "bytes", n.Bytes, free}

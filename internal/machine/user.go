@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UserText is a user for people: "user alice (1000)" where this machine knows the name, else
-// "user 1000"; a negative number is a user who is not known.
+// UserText returns a user for people: "user alice (1000)" if the name is known, else "user 1000". A
+// negative number is an unknown user.
 func UserText(uid int) string {
 	if uid < 0 {
 		return "an unknown user"
@@ -22,7 +22,7 @@ func UserText(uid int) string {
 	return fmt.Sprintf("user %d", uid)
 }
 
-// Umask returns that of this process, which never changes it but for this moment.
+// Umask returns the umask of this process, which it otherwise never changes.
 var Umask = sync.OnceValue(func() fs.FileMode {
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)

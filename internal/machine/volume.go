@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Volume is what is known of the file system of a directory.
+// Volume describes the file system of a directory.
 type Volume struct {
-	Type       string   // as the mount table calls it; "" when that does not say
-	Mountpoint string   // "" when the mount table does not say
+	Type       string   // from the mount table; "" if not known
+	Mountpoint string   // "" if not known
 	Source     string   // such as a device
 	Options    []string // of the mount and of the file system
 	ReadOnly   bool
@@ -27,17 +27,17 @@ type Volume struct {
 	Bytes      Space
 	Inodes     Space  // Total 0: it does not count them
 	Unit       uint64 // bytes of a block
-	Unreserved uint64 // bytes free, with those that are kept for privileged users
+	Unreserved uint64 // free bytes, with those reserved for privileged users
 }
 
-// Space is what a file system has, and what of it this user may still take.
+// Space is the size of a file system, and the part that this user may still use.
 type Space struct{ Free, Total uint64 }
 
 // Has reports whether the file system was mounted with an option.
 func (v *Volume) Has(option string) bool { return slices.Contains(v.Options, option) }
 
-// Describe asks about the file system of a directory. It writes nothing. What the
-// mount table does not tell is left zero.
+// Describe describes the file system of a directory. It writes nothing. Fields that the mount table
+// does not have are zero.
 func Describe(dir *pathsafe.Dir) (Volume, error) {
 	var sf unix.Statfs_t
 	var sx unix.Statx_t
@@ -79,8 +79,8 @@ func (v *Volume) look(id uint64) {
 	v.NoJournal = hasNoJournal("/sys", m)
 }
 
-// hasNoJournal asks the kernel, where sys is the mount point of its sysfs. Only the
-// ext family can be without a journal and not say so in the mount table.
+// hasNoJournal reports whether the file system has no journal, by the sysfs mounted at sys. Only
+// the ext family can lack a journal without showing it in the mount table.
 func hasNoJournal(sys string, m *mountinfo.Info) bool {
 	if m.FSType == "ext2" {
 		return true

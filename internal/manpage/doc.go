@@ -1,10 +1,9 @@
-// Package manpage writes manual pages for the commands of a cobra program: one
-// page for each command, with what its help says, in the macros of man(7).
+// Package manpage writes manual pages for the commands of a cobra program: one page for each
+// command, with the text of its help, in the macros of man(7).
 //
-// The help texts are plain text, and are taken as that: a paragraph of which the
-// first line is indented stays as it is, every other one is filled. Nothing in
-// them can be mistaken for a request of roff.
+// The help texts are plain text: a paragraph whose first line is indented is kept as it is, every
+// other one is filled. Nothing in them is interpreted by roff.
 //
-// A page depends on the commands and on [About] only, so that the same program
-// has the same pages, byte for byte, whenever and wherever they are written.
+// A page depends only on the commands and on [About], so the same program always writes the same
+// pages, byte for byte.
 package manpage

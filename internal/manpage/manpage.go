@@ -24,10 +24,10 @@ type Part struct {
 	Rows  []Row
 	Every bool // it is in the pages of the commands below, too
 
-	Own map[string][]Row // by the path of a command: the rows of its page, in place of Rows
+	Own map[string][]Row // by the path of a command: the rows of its page, instead of Rows
 }
 
-// A Row is one thing of a part, and what there is to say of it.
+// A Row is a term of a part and its explanation.
 type Row struct{ Term, Text string }
 
 // A Page is one manual page.
@@ -39,9 +39,9 @@ type Page struct {
 // Made is the first line of every page.
 const Made = `.\" Made by the program from its help texts; do not edit.`
 
-// Pages are the pages of a command and of all below it but for help, hidden and
-// deprecated ones. The parts are in the page of the command itself, and in all pages where they
-// say so.
+// Pages returns the pages of a command and of all commands below it except help, hidden and
+// deprecated ones. The parts are in the page of the command itself, and in all pages if they are
+// marked so.
 func Pages(cmd *cobra.Command, about About, parts ...Part) []Page {
 	cmd.InitDefaultHelpFlag()
 	pages := []Page{{
@@ -134,7 +134,7 @@ func (p *page) options(title string, flags *pflag.FlagSet) {
 	})
 }
 
-// option is a flag, with what its help calls its value.
+// option writes a flag, with the name of its value in the help.
 func (p *page) option(f *pflag.Flag) {
 	value, usage := pflag.UnquoteUsage(f)
 	term := `\fB` + escape("--"+f.Name) + `\fP`
@@ -160,7 +160,7 @@ func (p *page) part(part Part) {
 	}
 }
 
-// seeAlso names the command above, and those beside it.
+// seeAlso names the parent command and its other subcommands.
 func (p *page) seeAlso(cmd *cobra.Command, section int) {
 	above := cmd.Parent()
 	if above == nil {

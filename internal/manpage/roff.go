@@ -55,8 +55,8 @@ func outdented(paragraph string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escapes are the characters that roff would take for something else: \ begins an
-// escape, and the others become hyphens, quotes and accents, which cannot be pasted.
+// escapes replaces the characters that roff interprets: \ begins an escape, and the others would
+// become hyphens, quotes and accents that cannot be pasted.
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\t", "    ")
 
 // escape is plain text as roff prints it. A dot at the beginning of a line is not
@@ -72,8 +72,7 @@ func escape(text string) string {
 // quoted is an argument of a macro.
 func quoted(text string) string { return `"` + strings.ReplaceAll(escape(text), `"`, `\(dq`) + `"` }
 
-// written are the words of a synopsis that are typed as they are, and those that
-// stand for something.
+// written matches the words of a synopsis that are typed literally, and the placeholders.
 var written = regexp.MustCompile(`--?[A-Za-z][a-z-]*|[A-Z][A-Z_]*`)
 
 // markUp is a synopsis with the first bold and the others in italics.

@@ -20,8 +20,8 @@ const (
 	stepPrivileges = "giving up privileges"
 )
 
-// mount mounts the overlay on its lower directory. An error comes with the step that failed and
-// with the message of the kernel.
+// mount mounts the overlay on its lower directory. It returns an error with the failed step and the
+// message of the kernel.
 func (j *job) mount() (step, text string, err error) {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return stepPrivate, "", err
@@ -53,8 +53,8 @@ func (j *job) mount() (step, text string, err error) {
 			return stepLayers, kernelMessage(fsfd), err
 		}
 	}
-	// A layer that says something only an overlay understands could not be sealed. In a user
-	// namespace that is so without a word.
+	// With this option, a layer could contain data that only an overlay can interpret, and could
+	// not be sealed. In a user namespace it is off by default.
 	err = unix.FsconfigSetString(fsfd, "metacopy", "off")
 	if err == nil && j.User {
 		err = unix.FsconfigSetFlag(fsfd, "userxattr")
@@ -80,8 +80,8 @@ func (j *job) mount() (step, text string, err error) {
 	return stepMount, "", unix.MoveMount(mfd, "", lower, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// attributes are those of the mount: what is not allowed in the directory is not allowed in the
-// overlay either.
+// attributes returns the flags for the mount: what the mount of the directory forbids, the overlay
+// forbids too.
 func (j *job) attributes(lower int) (int, error) {
 	var st unix.Statfs_t
 	if err := unix.Fstatfs(lower, &st); err != nil {
@@ -136,7 +136,7 @@ func checkDirectory(dir string) error {
 	return nil
 }
 
-// unescape undoes what mountinfo makes of white space and backslashes.
+// unescape reverses the escapes of white space and backslashes in mountinfo.
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Command is what to run, and over what. All paths are absolute and without links.
+// A Command is a command and the directory that it runs over. All paths are absolute and without
+// links.
 type Command struct {
 	Args []string // the first is looked up in the PATH of Env
 	Env  []string
@@ -25,7 +26,7 @@ type Command struct {
 	Lower string // the directory
 	// Device and Inode are those of Lower: another directory at its path is an error.
 	Device, Inode uint64
-	Upper         string // an empty directory, for what changes
+	Upper         string // an empty directory, for the changes
 	Work          string // an empty directory on the file system of Upper, for the kernel
 }
 
@@ -35,7 +36,7 @@ type Streams struct{ In, Out, Err *os.File }
 // A StartError is a command that could not be started.
 type StartError struct {
 	Name   string
-	Status int // as a shell has it: 127 where there is no such command, else 126
+	Status int // as in a shell: 127 if there is no such command, else 126
 	Err    error
 }
 
@@ -44,25 +45,26 @@ func (e *StartError) Error() string { return fmt.Sprintf("starting %q: %v", e.Na
 // Unwrap returns why.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// ErrLost is the error of a command whose keeper was killed: how it would have ended is not known.
+// ErrLost is returned for a command whose supervising process was killed: its exit status is
+// unknown.
 var ErrLost = errors.New("the supervising process was killed, and the command with it")
 
 // ErrLeft is the error of processes of the command that did not end.
 var ErrLeft = errors.New("processes started by the command do not end")
 
-// HelperArg is the first argument of the program where it is to call [Serve].
+// HelperArg is the first argument of the program when it must call [Serve].
 const HelperArg = "-serve-overlay"
 
-// Kill is what [Run] takes for a signal that ends the command and all that it has started.
+// Kill is the signal for [Run] to kill the command and everything that it has started.
 const Kill = syscall.SIGKILL
 
-// job is what the helper receives at each of its two stages.
+// job is the input of the helper at each of its two stages.
 type job struct {
 	Command Command
 	User    bool // it is in a user namespace of its own
 }
 
-// answer is what the helper answers.
+// answer is the output of the helper.
 type answer struct {
 	Mounted bool
 	Started bool
@@ -74,15 +76,15 @@ type answer struct {
 	Text    string
 }
 
-// Run runs a command, and returns its exit status, 128+n where signal n ended it. What results from
-// signals is passed on to it. The error is an [*UnavailableError] where this machine cannot do it,
-// a [*StartError] where the command could not be started; [ErrLost] and [ErrLeft] where it was.
+// Run runs a command and returns its exit status, or 128+n if signal n ended it. It passes signals
+// on to the command. It returns an [*UnavailableError] if this machine does not support it, a
+// [*StartError] if the command could not be started, and otherwise [ErrLost] or [ErrLeft].
 func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {
 	if err := checkDirectory(c.Lower); err != nil {
 		return 0, err
 	}
 	j := job{Command: c, User: !hasAdmin()}
-	// What the helper leaves behind if it is killed comes to this process.
+	// If the helper is killed, this process becomes the parent of its children.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return 0, os.NewSyscallError("prctl", err)
 	}
@@ -100,8 +102,8 @@ func Run(c Command, streams Streams, signals <-chan os.Signal) (int, error) {
 	return status, err
 }
 
-// mounter are the capabilities of who mounts: overlayfs does with them what it does in the upper
-// layer, where the kernel's own directory is barred to all users.
+// mounter are the capabilities for mounting: overlayfs uses them in its work directory, which is
+// inaccessible to all users.
 var mounter = []uintptr{
 	unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP,
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_DAC_READ_SEARCH, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_SETFCAP,
@@ -126,8 +128,8 @@ func startHelper(j job, streams Streams) (*helper, error) {
 		return nil, errors.Join(os.NewSyscallError("fcntl", err), unix.Close(pair[0]))
 	}
 	h := &helper{conn: os.NewFile(uintptr(pair[0]), "helper")}
-	// The descriptor keeps its number, which is free in the command too: one of those that this
-	// process was started with may be the command's to use.
+	// The descriptor keeps its number, which is then free in the command too: the command may use
+	// one of the descriptors that this process was started with.
 	h.cmd = exec.Command("/proc/self/exe", HelperArg, strconv.Itoa(pair[1]))
 	h.cmd.Args[0] = os.Args[0]
 	h.cmd.Env = os.Environ()
@@ -171,7 +173,7 @@ func (h *helper) follow(j job, signals <-chan os.Signal) (int, error) {
 	}
 	done := make(chan struct{})
 	defer close(done)
-	go h.passOn(signals, done) // from now on: the command may have stopped the helper before it answers
+	go h.passOn(signals, done) // before the answer, because the command may have stopped the helper
 	var started, ended answer
 	if err := h.in.Decode(&started); err != nil {
 		return 0, ErrLost
@@ -188,7 +190,7 @@ func (h *helper) follow(j job, signals <-chan os.Signal) (int, error) {
 	return ended.Status, nil
 }
 
-// say begins a stage, which answers.
+// say starts a stage and returns its answer.
 func (h *helper) say(j job) error {
 	h.out, h.in = gob.NewEncoder(h.conn), gob.NewDecoder(h.conn)
 	return h.out.Encode(j)
@@ -197,8 +199,8 @@ func (h *helper) say(j job) error {
 // impatience is the time in which a second interrupt ends the command.
 const impatience = 5 * time.Second
 
-// passOn passes signals on. A second interrupt soon after the first is a kill. The command may have
-// stopped the helper: it goes on then, and at a third interrupt it is killed too.
+// passOn passes signals on. A second interrupt soon after the first is a kill. If the command has
+// stopped the helper, it is continued, and killed at a third interrupt.
 func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
 	var last time.Time
 	kills := 0
@@ -217,7 +219,7 @@ func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
 				}
 				last = time.Now()
 			}
-			_ = h.out.Encode(number) // a helper that has gone needs none
+			_ = h.out.Encode(number) // an ended helper needs none
 			if number == Kill {
 				_ = h.cmd.Process.Signal(syscall.SIGCONT)
 				if kills++; kills > 1 {
@@ -228,11 +230,11 @@ func (h *helper) passOn(signals <-chan os.Signal, done <-chan struct{}) {
 	}
 }
 
-// Trusted reports whether the overlay of this user marks what it does with attributes of the
-// name space "trusted": with "user" where not.
+// Trusted reports whether overlayfs stores its attributes in the namespace "trusted" for this user,
+// and otherwise in "user".
 func Trusted() bool { return hasAdmin() }
 
-// hasAdmin reports whether this process may mount what it likes.
+// hasAdmin reports whether this process may mount file systems.
 func hasAdmin() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

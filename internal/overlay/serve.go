@@ -68,15 +68,15 @@ func (j *job) prepare(fd int, out *gob.Encoder) int {
 	return 1
 }
 
-// dropAll returns up every capability, for this thread and what it executes: none can be had
-// again, not by a file either.
+// dropAll gives up every capability, for this thread and for what it executes: none can be
+// regained, not even through a file.
 func dropAll() error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return err
 	}
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if errors.Is(err, unix.EINVAL) { // there are no more
+		if errors.Is(err, unix.EINVAL) { // the last capability of this kernel was dropped
 			break
 		}
 		if err != nil {
@@ -88,7 +88,7 @@ func dropAll() error {
 	return unix.Capset(&header, &none[0])
 }
 
-// keeper starts a command, and ends what it leaves.
+// keeper starts a command, and kills the processes that it leaves behind.
 type keeper struct {
 	job
 	in  *gob.Decoder
@@ -117,7 +117,7 @@ func (k keeper) keep() {
 		var ws unix.WaitStatus
 		got, err := unix.Wait4(-1, &ws, 0, nil)
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return // there is no child, which cannot be: the caller finds it lost
+			return // impossible, there is no child: the caller reports ErrLost
 		}
 		if err != nil || got != pid {
 			continue
@@ -132,7 +132,7 @@ func (k keeper) keep() {
 	_ = k.out.Encode(end)
 }
 
-// obey passes on what the caller says; without a caller the command is ended.
+// obey passes on the signals that the caller sends; if the caller ends, the command is killed.
 func (k keeper) obey(pid int, direct *heard) {
 	for {
 		var s syscall.Signal
@@ -141,8 +141,8 @@ func (k keeper) obey(pid int, direct *heard) {
 			_ = unix.Kill(pid, s)
 			return
 		}
-		// What the terminal sends goes to a whole process group: this process has it too, and
-		// so has the command, unless it has left the group.
+		// The terminal sends a signal to a whole process group: this process gets it too, and so
+		// does the command, unless it has left the group.
 		group, err := unix.Getpgid(pid)
 		if s != Kill && err == nil && group == unix.Getpgrp() && direct.justNow(s) {
 			continue
@@ -151,7 +151,7 @@ func (k keeper) obey(pid int, direct *heard) {
 	}
 }
 
-// heard is when signals came to this process itself.
+// heard records when this process itself received signals.
 type heard struct {
 	mu sync.Mutex
 	at map[syscall.Signal]time.Time
@@ -175,7 +175,8 @@ var Passed = []os.Signal{unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGHUP, u
 // sameTime is how far apart two processes of a group have the same signal.
 const sameTime = 200 * time.Millisecond
 
-// justNow reports whether a signal that the caller has had came here too.
+// justNow reports whether this process itself has just received the signal that the caller
+// received.
 func (h *heard) justNow(s syscall.Signal) bool {
 	for end := time.Now().Add(sameTime); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		h.mu.Lock()
@@ -250,11 +251,11 @@ func find(name string, env []string) (string, error) {
 	return "", found
 }
 
-// lastWait is how long a process that was killed may take to end.
+// lastWait is the time that a killed process may take to end.
 const lastWait = 10 * time.Second
 
-// endChildren kills what this process has as children, and what becomes its child when those have
-// ended. It reports whether some do not end.
+// endChildren kills the children of this process, and the processes that become its children when
+// those have ended. It reports whether some do not end.
 func endChildren() (left bool) {
 	for end := time.Now().Add(lastWait); ; {
 		for _, pid := range children() {
@@ -285,7 +286,8 @@ func children() (pids []int) {
 		if err != nil {
 			continue
 		}
-		// After the name in brackets, which can hold anything: the state, and the parent.
+		// The fields after the name in parentheses, which may contain anything: the state and the
+		// parent.
 		fields := strings.Fields(string(raw[strings.LastIndexByte(string(raw), ')')+1:]))
 		if len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
 			pids = append(pids, pid)

@@ -13,7 +13,7 @@ import (
 type UnavailableError struct {
 	Step   string
 	Reason string
-	Hint   string // what to do
+	Hint   string // the fix, as an instruction
 	Err    error  // may be nil
 }
 
@@ -30,7 +30,7 @@ func (e *UnavailableError) Error() string {
 // Unwrap returns the error of the system.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// otherways is what helps if the system rejects overlays permanently.
+// otherways is the hint if the system rejects overlays permanently.
 const otherways = "run the command in a copy of the directory, and seal that with \"spectrum seal --base DIR\""
 
 // unavailable finds the reason of an error at a step.
@@ -66,7 +66,7 @@ func unavailable(step string, err error, message string) error {
 	return e
 }
 
-// setting is the value of a sysctl; "" where it has none.
+// setting returns the value of a sysctl, or "".
 func setting(name string) string {
 	raw, _ := os.ReadFile("/proc/sys/" + name)
 	return strings.TrimSpace(string(raw))

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls changed for each name that comes into a directory or into one beneath it, with its
-// path below it, until the function that it returns is called. It is called soon after, in the order
-// of the changes, and at least once; where the kernel cannot keep up, names may be missed.
+// Watch calls changed for each name that appears in a directory or in one beneath it, with its path
+// below the directory, until the returned function is called. It calls changed soon after the
+// change, in order, and at least once; if the kernel's queue overflows, names may be missed.
 func Watch(dir string, changed func(path string, isDir bool)) (stop func(), err error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *watch) add(path string) error {
 	return nil
 }
 
-// found receives a name; what came into a directory before it was watched is found too.
+// found handles a new name. It also finds names that appeared in a directory before it was watched.
 func (w *watch) found(path string, isDir bool) {
 	w.changed(path, isDir)
 	if !isDir || w.add(path) != nil {

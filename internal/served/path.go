@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PathDirs returns the directories of PATH in which a program can be looked for: the absolute ones
-// that can be opened, but for those that another user serves.
+// PathDirs returns the directories of PATH that may be searched for a program: the absolute ones
+// that can be opened and that no other user serves.
 func PathDirs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

@@ -1,6 +1,6 @@
-// Package served finds out which user serves a file system (FUSE). It asks the kernel alone: a
-// request to a server of another user may be answered with anything, or never, and gives
-// him power over the process that sends it.
+// Package served determines which user serves a file system (FUSE). It queries only the kernel: the
+// server of another user may answer a request with anything, or never, and has power over the
+// process that sends it.
 package served
 
 import (
@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrForeign means that another user serves the file system. His server may answer
-// anything, or block for ever, so nothing is asked of it.
+// ErrForeign means that another user serves the file system. The server may answer anything or
+// block forever, so no request is sent to it.
 var ErrForeign = errors.New("another user (a FUSE server) serves that file system")
 
 // ErrNoProc is not an errno: "no such file" would be read as a missing source.
 var ErrNoProc = errors.New("no procfs is mounted at /proc")
 
-// A ForeignError is an [ErrForeign] that names the user who serves, as the kernel does.
-type ForeignError struct{ UserID int } // -1 when the mount table does not say
+// A ForeignError is an [ErrForeign] that names the serving user, by the mount table.
+type ForeignError struct{ UserID int } // -1 if the mount table does not have it
 
 func (e *ForeignError) Error() string {
 	if e.UserID < 0 {
@@ -43,9 +43,8 @@ func IsFUSE(m *mountinfo.Info) bool {
 	return m.FSType == "fuse" || m.FSType == "fuseblk" || strings.HasPrefix(m.FSType, "fuse.")
 }
 
-// By returns the user who made a FUSE mount, as the kernel names him in the mount table; -1
-// when it does not. What a security module adds comes first, so the last entry is the
-// kernel's own.
+// By returns the user who mounted a FUSE file system, by the mount table, or -1. A security module
+// may add entries before the kernel's, so the last one is used.
 func By(m *mountinfo.Info) int {
 	options := strings.Split(m.VFSOptions, ",")
 	for _, option := range slices.Backward(options) {
@@ -65,8 +64,8 @@ func IsOwn(m *mountinfo.Info) bool { return By(m) == os.Geteuid() }
 // IsForeign reports whether neither this user nor root serves the mount.
 func IsForeign(m *mountinfo.Info) bool { return IsFUSE(m) && !IsOwn(m) && By(m) != 0 }
 
-// Check returns a [*ForeignError] when another user serves the file system of what a descriptor
-// names. O_PATH is enough.
+// Check returns a [*ForeignError] if another user serves the file system of a descriptor. O_PATH is
+// sufficient.
 func Check(fd int) error {
 	unique := uniqueID(fd)
 	if _, ok := passed.Load(unique); ok {
@@ -92,8 +91,8 @@ func Check(fd int) error {
 // passed has the unique numbers of mounts that Check has found good: a mount keeps its server.
 var passed sync.Map
 
-// hasUnique reports whether the kernel numbers mounts uniquely (Linux 6.8). It is found out at
-// a directory that another user cannot serve.
+// hasUnique reports whether the kernel has unique mount IDs (Linux 6.8). It queries a directory
+// that no other user can serve.
 var hasUnique = sync.OnceValue(func() bool {
 	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -103,8 +102,8 @@ var hasUnique = sync.OnceValue(func() bool {
 	return askUnique(root) != 0
 })
 
-// uniqueID returns a number of the mount of a descriptor that no other mount ever has until
-// the next boot; 0 where the kernel has none. The descriptor holds its mount meanwhile.
+// uniqueID returns the unique ID of the mount of a descriptor, which no other mount has until the
+// next boot, or 0 if the kernel has none. The open descriptor keeps the mount in existence.
 func uniqueID(fd int) uint64 {
 	if !hasUnique() {
 		return 0
@@ -112,7 +111,7 @@ func uniqueID(fd int) uint64 {
 	return askUnique(fd)
 }
 
-// askUnique asks the kernel for nothing that a server would be asked for.
+// askUnique queries the kernel for the unique ID only, so that no request is sent to a server.
 func askUnique(fd int) uint64 {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC, unix.STATX_MNT_ID_UNIQUE, &st)

@@ -10,15 +10,14 @@ import (
 // maxLinks is how many symbolic links a path may go through, as for the kernel.
 const maxLinks = 40
 
-// OpenDir opens the directory of a path, for naming it only (O_PATH), and returns its
-// descriptor. It goes one component at a time: no name is looked up in a file system that
-// another user serves ([ErrForeign]), since the lookup would be a request to his server. The
-// directory itself may be the root of such a file system, which is not asked. A path may be
-// as long as one that the kernel walks at once.
+// OpenDir opens the directory at a path with O_PATH and returns its descriptor. It opens one
+// component at a time: no name is looked up in a file system that another user serves
+// ([ErrForeign]), since that would send a request to the server. The directory itself may be the
+// root of such a file system, since opening it sends none. A path may be longer than the kernel's
+// limit for a single call.
 func OpenDir(path string) (int, error) { return openDir(path, maxLinks) }
 
-// OpenReal is OpenDir for a path without symbolic links: one that has come into the way is
-// not followed, and the error is ELOOP.
+// OpenReal is OpenDir for a path without symbolic links: it returns ELOOP for a link.
 func OpenReal(path string) (int, error) { return openDir(path, 0) }
 
 func openDir(path string, links int) (int, error) {
@@ -44,7 +43,7 @@ func openDir(path string, links int) (int, error) {
 	return w.fd, nil
 }
 
-// walk is a directory on the way, and the components that follow.
+// walk is the current directory, and the remaining components.
 type walk struct {
 	fd    int
 	todo  []string

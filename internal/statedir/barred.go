@@ -17,22 +17,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// barred is the directory of the restore roots in which a rollback could not begin, or has
-// failed and was taken back (rollback and snapshot contract, section 12): a file for each. The
-// file halts the root; what is in it is for the person.
+// barred is the directory of the restore roots in which a rollback could not begin, or failed and
+// was undone (rollback and snapshot contract, section 12): a file, the mark, for each. The file
+// halts the root; its content is for people.
 const barred = "barred"
 
-// maxBar bounds what is written and read of a mark, in bytes; maxWhy what of it is the reason.
+// maxBar is the maximum size of a mark in bytes; maxWhy of the reason in it.
 const (
 	maxBar = 64 << 10
 	maxWhy = 4 << 10
 )
 
-// A BarMark says which rollback it was. Of a mark that cannot be read only Err is known.
+// A BarMark describes the rollback. If the mark cannot be read, only Err is set.
 type BarMark struct {
 	ID     string    `json:"id"`     // of the refusal, or of the action that failed, in the audit log; a UUID
 	Kind   string    `json:"kind"`   // session or emergency
-	Reason string    `json:"reason"` // why it could not begin, or has failed
+	Reason string    `json:"reason"` // why it could not begin, or failed
 	Root   string    `json:"root"`   // the path under which the records of the root are kept
 	Time   time.Time `json:"time"`
 	Err    error     `json:"-"`
@@ -41,7 +41,7 @@ type BarMark struct {
 // A BarError is a mark that cannot be looked up, or not be removed: it halts its root until a
 // person moves it.
 type BarError struct {
-	Path string // of the mark, or of what is in the place of the directory of the marks
+	Path string // of the mark, or of the entry in place of the directory of marks
 	Err  error
 }
 
@@ -50,8 +50,8 @@ func (e *BarError) Error() string { return fmt.Sprintf("%q halts a restore root:
 // Unwrap returns why.
 func (e *BarError) Unwrap() error { return e.Err }
 
-// inTheWay returns a [*BarError] where something that Bar has not made is in the place of the mark
-// of a restore root, or of their directory.
+// inTheWay returns a [*BarError] if the mark of a restore root, or the directory of marks, was not
+// created by Bar.
 func (d *Dir) inTheWay(key string) error {
 	st, err := d.root.Lstat(barred)
 	if err == nil && !st.Mode.IsDir() {
@@ -68,9 +68,9 @@ func (d *Dir) inTheWay(key string) error {
 	return nil
 }
 
-// Bar halts a restore root, durably: nothing is previewed, committed or pruned there until
-// [Dir.Unbar]. One that is halted so keeps its first mark. Where there is no room for what it
-// says, the mark is empty.
+// Bar halts a restore root, durably: nothing is previewed, committed or pruned in it until
+// [Dir.Unbar]. If the root has a mark already, it is kept. If there is no space for the content,
+// the mark is empty.
 func (d *Dir) Bar(root, id, kind, reason string) error {
 	if len(reason) > maxWhy {
 		reason = reason[:maxWhy]
@@ -97,8 +97,9 @@ func (d *Dir) Bar(root, id, kind, reason string) error {
 	return nil
 }
 
-// Barred reports whether a restore root is halted by [Dir.Bar]. Where that cannot be looked up it
-// counts as halted, with the reason: only an absent mark means that it is not.
+// Barred reports whether a restore root is halted by [Dir.Bar]. If that cannot be determined, the
+// root counts as halted, and the error has the reason: only an absent mark means that it is not
+// halted.
 func (d *Dir) Barred(root string) (bool, error) {
 	dir, err := d.root.OpenDir(barred)
 	if err == nil {
@@ -114,9 +115,9 @@ func (d *Dir) Barred(root string) (bool, error) {
 	return true, nil
 }
 
-// Unbar ends what Bar has begun, durably. What was previewed before the halt is void after it, as
-// [Dir.Attempt] has it. It is not an error that there is no mark. One that cannot be removed is a
-// [*BarError], and goes on halting the root.
+// Unbar removes the mark of Bar, durably, if there is one. Previews made before the halt are void,
+// as after [Dir.Attempt]. It returns a [*BarError] if the mark cannot be removed; then the root
+// stays halted.
 func (d *Dir) Unbar(root string) error {
 	if is, _ := d.Barred(root); !is {
 		return nil
@@ -138,8 +139,8 @@ func (d *Dir) Unbar(root string) error {
 	return nil
 }
 
-// Unbarrable returns a [*BarError] if Unbar would fail, as far as can be seen: the end of a
-// halt must not be announced while the halt goes on.
+// Unbarrable returns a [*BarError] if Unbar would fail, as far as that is known in advance: the end
+// of a halt must not be announced while the halt continues.
 func (d *Dir) Unbarrable(root string) error {
 	key := attemptsOf(root)
 	if err := d.inTheWay(key); err != nil {
@@ -153,7 +154,7 @@ func (d *Dir) Unbarrable(root string) error {
 		return &BarError{filepath.Join(d.path, barred), err}
 	}
 	defer dir.Close()
-	if err = dir.Writable(); err == nil { // as one that is immutable is not
+	if err = dir.Writable(); err == nil { // an immutable one is not
 		var f *os.File
 		if f, err = dir.OpenToWrite(key); err == nil {
 			err = f.Close()
@@ -165,7 +166,7 @@ func (d *Dir) Unbarrable(root string) error {
 	return nil
 }
 
-// BarOf returns the mark of a restore root that Bar has halted; false where there is none.
+// BarOf returns the mark of a restore root that Bar has halted, or false if there is none.
 func (d *Dir) BarOf(root string) (BarMark, bool) {
 	if is, err := d.Barred(root); !is || err != nil {
 		return BarMark{Root: root, Err: err}, is
@@ -188,8 +189,8 @@ func (d *Dir) BarOf(root string) (BarMark, bool) {
 	return mark, true
 }
 
-// Bars returns the marks of all restore roots that are halted by Bar, in the order of their
-// names. One that cannot be read has no Root.
+// Bars returns the marks of all restore roots that Bar has halted, in the order of their names. A
+// mark that cannot be read has no Root.
 func (d *Dir) Bars() (all []BarMark, err error) {
 	dir, err := d.root.OpenDir(barred)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +205,7 @@ func (d *Dir) Bars() (all []BarMark, err error) {
 		return nil, fmt.Errorf("state directory %q: %w", d.path, err)
 	}
 	for _, name := range names {
-		if !isDigest(name) { // what a killed command has left of one
+		if !isDigest(name) { // left over from a killed command
 			continue
 		}
 		mark, err := readBar(dir, name)
@@ -216,7 +217,7 @@ func (d *Dir) Bars() (all []BarMark, err error) {
 	return all, nil
 }
 
-// errBarEmpty is of a mark for whose words there was no room.
+// errBarEmpty is the error for a mark without content.
 var errBarEmpty = errors.New("it is empty, as after a full disk; it still halts the root; the audit log has the failed rollback if there was space")
 
 var errBarUnread = errors.New("the mark cannot be read; it still halts the root")
@@ -244,8 +245,8 @@ func readBar(dir *pathsafe.Dir, name string) (BarMark, error) {
 	return mark, nil
 }
 
-// RootOfKey returns the path under which the records of a restore root are kept, of which only the
-// name of its directory there is known; "" where no root that was entered has it.
+// RootOfKey returns the path under which the records of a restore root are kept, from the name of
+// its directory of records, or "" if no root that was entered has this name.
 func (d *Dir) RootOfKey(key string) string {
 	all, err := d.readRoots()
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// CandidatesLog is the name of the file of the candidates that this program has sealed: a line
-// for each, the newest last. So the newest is known by what was done, and not by names or times
-// of directories, which any process can make.
+// CandidatesLog is the name of the file with the candidates that this program has sealed: a line
+// for each, the newest last. So the newest is known by the order of sealing, and not by names or
+// times of directories, which any process can change.
 const CandidatesLog = "candidates.log"
 
 // candidatesRead is how much of the end of that file is read.
@@ -25,7 +25,7 @@ const candidatesRead = 1 << 20
 type SealedCandidate struct {
 	At         time.Time `json:"at"`
 	BundleRoot string    `json:"bundle_root"`
-	Over       []byte    `json:"over"`    // the directory that it would change; empty where that is not known
+	Over       []byte    `json:"over"`    // the directory that it would change; empty if not known
 	RunDir     []byte    `json:"run_dir"` // an absolute path
 }
 
@@ -50,8 +50,8 @@ func (d *Dir) KeepCandidate(c SealedCandidate) error {
 	return d.appendLine(f, c.line())
 }
 
-// Candidates returns the candidates that were sealed, the newest first, each run directory once.
-// A line that cannot be read is none.
+// Candidates returns the candidates that were sealed, the newest first, each run directory once. It
+// ignores lines that cannot be read.
 func (d *Dir) Candidates() ([]SealedCandidate, error) {
 	lines, err := d.readLines(CandidatesLog, candidatesRead)
 	if err != nil {
@@ -70,14 +70,14 @@ func (d *Dir) Candidates() ([]SealedCandidate, error) {
 	return all, nil
 }
 
-// IsGone reports whether nothing is at the path of the run directory any more. What cannot be looked
-// at is not gone: the caller that opens it reports that.
+// IsGone reports whether the path of the run directory does not exist any more. A path that cannot
+// be looked up is not gone: the caller that opens it reports the error.
 func (c *SealedCandidate) IsGone() bool {
 	way, err := pathsafe.WayTo(string(c.RunDir))
 	return err == nil && way.Missing
 }
 
-// Present returns those of the candidates whose run directories are still there.
+// Present returns the candidates whose run directories still exist.
 func Present(all []SealedCandidate) (there []SealedCandidate) {
 	for _, c := range all {
 		if !c.IsGone() {
@@ -87,7 +87,7 @@ func Present(all []SealedCandidate) (there []SealedCandidate) {
 	return there
 }
 
-// NamedBy returns those of the candidates of which a text begins the name of the run directory.
+// NamedBy returns the candidates whose run directory has a name that begins with text.
 func NamedBy(all []SealedCandidate, text string) (named []SealedCandidate) {
 	for _, c := range all {
 		if strings.HasPrefix(filepath.Base(string(c.RunDir)), text) {
@@ -97,8 +97,8 @@ func NamedBy(all []SealedCandidate, text string) (named []SealedCandidate) {
 	return named
 }
 
-// Unreviewed returns those of the candidates that are still there and of which isShown is false, as no
-// preview shows their run directory; of a restore root, unless that is "", those that would change it.
+// Unreviewed returns the candidates that still exist and that no preview shows (isShown is false);
+// with a restore root, only those that would change it.
 func Unreviewed(all []SealedCandidate, root string, isShown func(runDir string) bool) (found []SealedCandidate) {
 	for _, c := range all {
 		isOf := root == "" || len(c.Over) > 0 && pathsafe.IsWithin(string(c.Over), root)

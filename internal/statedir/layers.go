@@ -12,10 +12,10 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// layers is where the changes of commands are that ran over a directory.
+// layers is the directory of the changes of commands that ran over a directory.
 const layers = "runs"
 
-// LayerRecord is the file in a layer that has what is known of it.
+// LayerRecord is the name of the file that describes a layer.
 const LayerRecord = "layer.json"
 
 // layerRecordLimit is how much of such a file is read for the directory in it.
@@ -25,10 +25,10 @@ const layerRecordLimit = 64 << 20
 // kept. The process that a layer is of has it locked.
 func (d *Dir) Layers() (*pathsafe.Dir, error) { return d.open(layers) }
 
-// A Layer is one that is left over: no process is at work in it, and no candidate was made of it.
+// A Layer is one that was left over: no process uses it, and no candidate was made of it.
 type Layer struct {
 	Path string
-	Over string // the directory that the command ran over; "" where that is not known
+	Over string // the directory that the command ran over; "" if not known
 }
 
 // LeftLayers returns the layers that are left over, such as those of runs that were killed or whose
@@ -64,7 +64,8 @@ func (d *Dir) LeftLayers() ([]Layer, error) {
 	return left, nil
 }
 
-// leftLayer reports whether a directory is a layer in which no process is at work, and what it is over.
+// leftLayer reports whether a directory is a layer that no process uses, and the directory that it
+// is over.
 func leftLayer(dir *pathsafe.Dir, name string) (over string, isLeft bool) {
 	layer, err := dir.OpenDir(name)
 	if err != nil {

@@ -30,19 +30,19 @@ const (
 // maxRecord bounds the record of a preview, in bytes.
 const maxRecord = 1 << 30
 
-// SavePreview keeps the record of a preview. One of the same identity that was
-// kept before gives way, with the mark of its use: what is shown again may be
-// approved again. When it fails there may be none of either.
+// SavePreview stores the record of a preview. It replaces a record of the same identity and removes
+// the mark of its use, because a preview that is shown again may be approved again. On an error
+// both may be missing.
 func (d *Dir) SavePreview(id string, data []byte) error {
 	return d.save(id, data, record, used) // in this order: no record loses the mark of its use
 }
 
-// SaveReport keeps the report of a preview for people. One that was kept before gives way: it
-// may say other things of the same preview, such as what holds it in quarantine by now.
+// SaveReport stores the report of a preview for people. It replaces an existing one, which may
+// differ, for example in what holds the candidate in quarantine.
 func (d *Dir) SaveReport(id string, text []byte) error { return d.save(id, text, report) }
 
-// save keeps the data of a preview under the first of its names and removes the others. What has
-// the same content stays: another command may be about to use it, or has just kept it.
+// save stores the data of a preview under the first of its names and removes the others. It keeps a
+// file with the same content, which another command may be using or may have just stored.
 func (d *Dir) save(id string, data []byte, names ...string) error {
 	dir, err := d.previews(id)
 	if err != nil {
@@ -74,10 +74,10 @@ func (d *Dir) save(id string, data []byte, names ...string) error {
 // try that fails is one of theirs that did not.
 const maxSaves = 1000
 
-// ReportPath returns the path of what [Dir.SaveReport] keeps.
+// ReportPath returns the path of the file that [Dir.SaveReport] writes.
 func (d *Dir) ReportPath(id string) string { return filepath.Join(d.path, previews, id+report) }
 
-// unlink removes a file, if it is there.
+// unlink removes a file, if it exists.
 func (d *Dir) unlink(dir *pathsafe.Dir, name string) error {
 	if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("state directory %q: %w", d.path, err)
@@ -85,8 +85,7 @@ func (d *Dir) unlink(dir *pathsafe.Dir, name string) error {
 	return nil
 }
 
-// LoadPreview returns the record of a preview; fs.ErrNotExist when there is
-// none of this identity.
+// LoadPreview returns the record of a preview, or fs.ErrNotExist.
 func (d *Dir) LoadPreview(id string) ([]byte, error) {
 	dir, err := d.previews(id)
 	if err != nil {
@@ -117,8 +116,8 @@ func (d *Dir) keptPreviews(do func(dir *pathsafe.Dir, names, ids []string) error
 	return do(dir, names, ids)
 }
 
-// FindPreview returns the identity of the one preview that begins with these hex digits,
-// of which there must be at least so many; fs.ErrNotExist when there is none.
+// FindPreview returns the identity of the one preview that begins with these hex digits, of which
+// there must be at least digits, or fs.ErrNotExist.
 func (d *Dir) FindPreview(prefix string, digits int) (string, error) {
 	if len(prefix) < digits || len(prefix) > 64 || !hexdigits.Only(prefix) {
 		return "", fmt.Errorf("%q is not the first digits of a preview id: %w", prefix, fs.ErrNotExist)
@@ -156,12 +155,12 @@ type KeptPreview struct {
 	At time.Time
 }
 
-// Previews returns the previews that were kept, also those that were used, the newest first.
+// Previews returns the stored previews, also the used ones, the newest first.
 func (d *Dir) Previews() (all []KeptPreview, err error) {
 	err = d.keptPreviews(func(dir *pathsafe.Dir, _, ids []string) error {
 		for _, id := range ids {
 			st, err := dir.Lstat(id + record)
-			if errors.Is(err, fs.ErrNotExist) { // it gave way to another one meanwhile
+			if errors.Is(err, fs.ErrNotExist) { // it was replaced in the meantime
 				continue
 			}
 			if err != nil {
@@ -243,11 +242,11 @@ func (d *Dir) Derived(id string) (string, error) {
 	return filepath.Join(d.path, derived, name), dir.Sync()
 }
 
-// attempts is the directory that counts the commits of each restore root: a file
-// for each, with one byte for every commit that ever began there.
+// attempts is the directory that counts the commits of each restore root: a file for each, with one
+// byte for every commit that ever began in it.
 const attempts = "attempts"
 
-// derived is the directory of what [Dir.Derived] makes.
+// derived is the directory of the run directories made by [Dir.Derived].
 const derived = "derived"
 
 // Attempts is how many commits ever began in a restore root.
@@ -270,8 +269,7 @@ func (d *Dir) Attempts(root string) (int64, error) {
 	return st.Size, nil
 }
 
-// Attempt counts a commit that begins, durably. From then on no preview of the
-// root that was made before is good.
+// Attempt counts a commit that begins, durably. All earlier previews of the root are then void.
 func (d *Dir) Attempt(root string) error {
 	dir, err := d.open(attempts)
 	if err != nil {
@@ -297,7 +295,7 @@ func (d *Dir) Attempt(root string) error {
 	return nil
 }
 
-// notACount is the error for what is in the place of the count of a restore root.
+// notACount returns the error for an entry that is not the count of a restore root.
 func (d *Dir) notACount(name string, st pathsafe.Stat) *PartError {
 	name = filepath.Join(attempts, name)
 	return &PartError{filepath.Join(d.path, name), name, int(st.UID), fmt.Errorf("%q: %w", name, pathsafe.ErrNotRegular)}
@@ -313,8 +311,8 @@ func (d *Dir) shutCount(dir *pathsafe.Dir, name string, err error) *PartError {
 	return &PartError{filepath.Join(d.path, name), name, uid, err}
 }
 
-// oddCounts returns what is in the place of the count of a restore root and is not a file, or not
-// open to this user.
+// oddCounts returns an error for each count of a restore root that is not a file or not accessible
+// to this user.
 func (d *Dir) oddCounts() (all []*PartError) {
 	dir, err := d.root.OpenDir(attempts)
 	if err != nil {

@@ -9,20 +9,19 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// rolledBack is the directory of the marks that a commit was rolled back: an
-// empty file for each bundle and each restore root. They say that it happened,
-// and neither when nor why (rollback and snapshot contract, section 11). None is
-// ever removed, also not by a later commit: what happened has happened.
+// rolledBack is the directory of the marks for rolled-back commits: an empty file for each bundle
+// and each restore root. They record that it happened, but not when or why (rollback and snapshot
+// contract, section 11). They are never removed, not even after a later commit.
 const rolledBack = "rolled-back"
 
-// bundleMark and rootMark are the names of the marks. The path of a root and the
-// id of a bundle have the same form, so each has a word of its own.
+// bundleMark and rootMark return the names of the marks. The hash of a root's path and the ID of a
+// bundle have the same form, so each has a prefix.
 func bundleMark(bundleRoot string) string { return "bundle-" + bundleRoot }
 func rootMark(root string) string         { return "root-" + attemptsOf(root) }
 
-// MarkRolledBack remembers, durably, that a commit in a restore root, an absolute
-// path, was rolled back, and the bundle roots, 64 hex digits each, that it had
-// restored. After an error some of the marks may be there; it can be done again.
+// MarkRolledBack records, durably, that a commit in a restore root (an absolute path) was rolled
+// back, and the bundle roots (64 hex digits each) that the commit had restored. After an error some
+// of the marks may exist; the call can be repeated.
 func (d *Dir) MarkRolledBack(root string, bundleRoots []string) error {
 	names := []string{rootMark(root)}
 	for _, bundleRoot := range bundleRoots {
@@ -125,8 +124,8 @@ func isThere(dir *pathsafe.Dir, name string) (bool, error) {
 	return err == nil, err
 }
 
-// WasRolledBack is [Dir.WasRolledBack] of the state directory at a path, which is
-// not made: where there is none, nothing was rolled back.
+// WasRolledBack is [Dir.WasRolledBack] of the state directory at a path, which it does not create:
+// if there is none, it returns false.
 func WasRolledBack(path, root string, bundleRoots []string) (bool, error) {
 	d, err := Find(path)
 	if errors.Is(err, fs.ErrNotExist) {

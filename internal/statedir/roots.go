@@ -17,21 +17,21 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// RootsLog is the name of the file of the restore roots that were entered: a line for each time that one
-// was found elsewhere than before. What a history is of is decided by the identity of the
-// directory, and its path is a hint. It is one file, so that a command that looks for a root
-// that was moved, or for those around its own, reads no more files when there are many roots.
+// RootsLog is the name of the file of the restore roots that were entered: a line for each time
+// that a root was found at a new path. A history belongs to the identity of a directory; its path
+// is a hint. It is a single file, so that looking up a moved root, or the roots around one, does
+// not read more files if there are many roots.
 const RootsLog = "roots.log"
 
-// A KnownRoot is a restore root with a history. What it is decides, and its path is a hint.
+// A KnownRoot is a restore root with a history. It is identified by ID; its path is a hint.
 type KnownRoot struct {
 	ID    string `json:"id"`    // of the directory, as the file system has it
 	Known string `json:"known"` // the path under which all records of it are kept
-	Path  string `json:"path"`  // where it was found last
+	Path  string `json:"path"`  // where it was last found
 }
 
-// A rootLine is a line of the file. One whose sum does not fit was damaged: a path of which a
-// byte has changed may be a path all the same.
+// A rootLine is a line of the file. A line with a wrong checksum is damaged: a changed path may
+// still look like a path.
 type rootLine struct {
 	KnownRoot
 	Sum string `json:"sum"`
@@ -42,8 +42,8 @@ func (r KnownRoot) line() rootLine {
 	return rootLine{r, hex.EncodeToString(sum[:8])}
 }
 
-// readRoots returns the last line of each history, the newest first. A line that cannot be
-// read is none: then the path decides.
+// readRoots returns the last line of each history, the newest first. It ignores lines that cannot
+// be read: then the path decides.
 func (d *Dir) readRoots() ([]KnownRoot, error) {
 	lines, err := d.readLines(RootsLog, math.MaxInt64)
 	if err != nil {
@@ -56,7 +56,7 @@ func (d *Dir) readRoots() ([]KnownRoot, error) {
 		if json.Unmarshal(line, &r) != nil || r != r.line() || seen[r.Known] {
 			continue
 		}
-		if seen[r.Known] = true; r.Path != "" { // else it is known by that name no more
+		if seen[r.Known] = true; r.Path != "" { // an empty path: no longer known by that name
 			all = append(all, r.KnownRoot)
 		}
 	}
@@ -74,7 +74,7 @@ func (d *Dir) RootName(path string) (string, error) {
 	return name, nil
 }
 
-// RootPath is the reverse of [Dir.RootName]: where a restore root was found last.
+// RootPath is the reverse of [Dir.RootName]: it returns where a restore root was last found.
 func (d *Dir) RootPath(name string) (string, error) {
 	all, err := d.readRoots()
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *Dir) RootPath(name string) (string, error) {
 	return name, nil
 }
 
-// RootPaths returns where all restore roots were found last, the newest first.
+// RootPaths returns where all restore roots were last found, the newest first.
 func (d *Dir) RootPaths() ([]string, error) {
 	all, err := d.readRoots()
 	if err != nil {
@@ -101,8 +101,7 @@ func (d *Dir) RootPaths() ([]string, error) {
 	return paths, nil
 }
 
-// Names reports whether the record of where restore roots are has one by this name, or never
-// would.
+// Names reports whether the record of restore roots has this name, or never would have it.
 func (d *Dir) Names(name string) (bool, error) {
 	all, err := d.readRoots()
 	return isNamed(all, name), err
@@ -115,29 +114,29 @@ func isNamed(all []KnownRoot, name string) bool {
 // KnownRoots returns all restore roots with a history, as they were found last, the newest first.
 func (d *Dir) KnownRoots() ([]KnownRoot, error) { return d.readRoots() }
 
-// Evidence is what tells of a directory beside the record of where restore roots are. All may
-// be nil but Leads.
+// Evidence is what is known about a directory besides the record of restore roots. All fields
+// except Leads may be nil.
 type Evidence struct {
-	// Leads reports whether a path still leads to the directory, by another mount for one: then
-	// it was not moved from there.
+	// Leads reports whether a path still leads to the directory, for example through another mount:
+	// then the directory was not moved from there.
 	Leads func(path string) bool
-	// Has reports whether there is history under a name.
+	// Has reports whether there is a history under a name.
 	Has func(name string) bool
-	// Past returns the name under which there is history of this very directory, but for the other
-	// ones, which are known to be of others; "" for none.
+	// Past returns the name under which this directory has a history, or "". It ignores the names
+	// others, which belong to other directories.
 	Past func(others []string) string
 }
 
-// A Histories is what is kept of restore roots; the store of snapshots is one.
+// A Histories is a store with the histories of restore roots, such as the store of snapshots.
 type Histories interface {
 	// Has reports whether anything is kept under a name.
 	Has(name string) bool
-	// KnownAs returns the name under which there is history of a directory, but for other names.
+	// KnownAs returns the name under which a directory has a history, ignoring the names others.
 	KnownAs(dir pathsafe.Stat, others []string) (name string, err error)
 }
 
-// EvidenceOf returns what is known of a directory with an identity: the file system reports where a
-// path leads, and what is kept, unless it is nil, has its history.
+// EvidenceOf returns the evidence for a directory with an identity: the file system reports where a
+// path leads, and kept, unless it is nil, has the histories.
 func EvidenceOf(id string, dir pathsafe.Stat, kept Histories) Evidence {
 	ev := Evidence{Leads: func(path string) bool { return leadsTo(path, id) }}
 	if kept == nil {
@@ -154,7 +153,7 @@ func EvidenceOf(id string, dir pathsafe.Stat, kept Histories) Evidence {
 	return ev
 }
 
-// leadsTo reports whether a path leads to the directory of an identity.
+// leadsTo reports whether a path leads to the directory with an identity.
 func leadsTo(path, id string) bool {
 	dir, err := pathsafe.OpenRoot(path)
 	if err != nil {
@@ -165,17 +164,17 @@ func leadsTo(path, id string) bool {
 	return err == nil && is == id
 }
 
-// An EnteredRoot is a restore root as the record of where they are has it.
+// An EnteredRoot is a restore root as recorded.
 type EnteredRoot struct {
 	Name string // the path under which its records are kept
-	From string // where it was found before, if it was moved; "" if not
-	// WasLost: the record did not have the name, though there is history under it.
+	From string // its previous path, if it was moved, else ""
+	// WasLost: the record did not have the name, although there is a history under it.
 	WasLost bool
 }
 
-// EnterRoot is [Dir.RootName] of a directory whose identity is known, and remembers, unless it
-// is for a look only, where it is. A directory that was moved keeps its history. What the record has
-// lost, the history says itself.
+// EnterRoot is [Dir.RootName] of a directory whose identity is known, and records its path unless
+// look is set. A directory that was moved keeps its history. A name that the record has lost is
+// taken from the history.
 func (d *Dir) EnterRoot(path, id string, look bool, ev Evidence) (EnteredRoot, error) {
 	all, err := d.readRoots()
 	if err != nil {
@@ -204,9 +203,9 @@ func (d *Dir) EnterRoot(path, id string, look bool, ev Evidence) (EnteredRoot, e
 	return entered, nil
 }
 
-// FindRoot returns the path under which the records of the restore root at a path are kept, by what
-// the directory there is: it may have been moved there since. Unless it is for a look only, where it is
-// now is remembered. Where no directory can be opened, the path decides. Kept may be nil.
+// FindRoot returns the path under which the records of the restore root at a path are kept, by the
+// identity of the directory: it may have been moved. It records the present path unless look is
+// set. If the directory cannot be opened, the path decides. kept may be nil.
 func (d *Dir) FindRoot(path string, look bool, kept Histories) (string, error) {
 	dir, err := pathsafe.OpenRoot(path)
 	if err != nil {
@@ -225,10 +224,10 @@ func (d *Dir) FindRoot(path string, look bool, kept Histories) (string, error) {
 	return entered.Name, err
 }
 
-// MovedRoot returns where the restore root was found last whose records are kept under a name that is
-// the path of no other one; "" for none.
+// MovedRoot returns where the restore root was last found whose records are kept under a name that
+// is not the path of another root, or "".
 func (d *Dir) MovedRoot(name string) (path string) {
-	all, _ := d.readRoots() // what cannot be read is not known
+	all, _ := d.readRoots() // an unreadable record is treated as empty
 	for _, r := range all {
 		switch name {
 		case r.Path:
@@ -240,9 +239,9 @@ func (d *Dir) MovedRoot(name string) (path string) {
 	return path
 }
 
-// RootAround returns the path of the innermost known restore root that a real path is in; "" for none.
+// RootAround returns the path of the innermost known restore root that contains a real path, or "".
 func (d *Dir) RootAround(real string) (path string) {
-	all, _ := d.readRoots() // what cannot be read is not known
+	all, _ := d.readRoots() // an unreadable record is treated as empty
 	for _, r := range all {
 		if pathsafe.IsWithin(real, r.Path) && len(r.Path) > len(path) {
 			path = r.Path
@@ -251,8 +250,8 @@ func (d *Dir) RootAround(real string) (path string) {
 	return path
 }
 
-// past returns the name of a directory by its history, where the record does not know it or
-// knows it by a name that has no history; else the name that it has.
+// past returns the name of a directory by its history, if the record does not know the directory or
+// knows it by a name without history; otherwise it returns name.
 func (ev *Evidence) past(all []KnownRoot, path, name string, isKnown bool) string {
 	if ev.Past == nil || isKnown && ev.Has(name) {
 		return name
@@ -268,9 +267,9 @@ func (ev *Evidence) past(all []KnownRoot, path, name string, isKnown bool) strin
 	return past
 }
 
-// nameOf returns the name of a restore root, and whether its identity is known. That comes
-// first; a directory that no record has takes the history that was last found at its path,
-// unless that is of one that was moved away.
+// nameOf returns the name of a restore root, and whether its identity is recorded. The identity
+// comes first. A directory that is not recorded takes over the history last found at its path,
+// unless that belongs to a directory that was moved away.
 func nameOf(all []KnownRoot, at KnownRoot, leads func(path string) bool) (name, from string, isKnown bool) {
 	for _, r := range all {
 		if at.ID != "" && r.ID == at.ID && r.Path == at.Path {
@@ -305,8 +304,8 @@ func (d *Dir) keepRoot(r KnownRoot) error {
 	return d.appendLine(f, r.line())
 }
 
-// readLines returns the lines of the end of a file of the state directory, at most so many bytes of it;
-// none if there is no such file.
+// readLines returns the lines in the last most bytes of a file of the state directory, or none if
+// there is no such file.
 func (d *Dir) readLines(name string, most int64) ([][]byte, error) {
 	f, st, err := d.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -324,8 +323,8 @@ func (d *Dir) readLines(name string, most int64) ([][]byte, error) {
 	return bytes.Split(raw.Bytes(), []byte("\n")), nil
 }
 
-// appendLine writes a JSON value as a line to a file of the state directory, durably, and closes
-// it. The line begins with the end of one that was cut off.
+// appendLine appends a JSON value as a line to a file of the state directory, durably, and closes
+// it. If the last line is incomplete, it is ended first.
 func (d *Dir) appendLine(f *os.File, value any) error {
 	raw, err := json.Marshal(value)
 	if err != nil {

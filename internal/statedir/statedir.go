@@ -1,10 +1,10 @@
-// Package statedir keeps the data of the operator that belongs to no restore: the keys, the
-// previews with the record of their use, and the places of trust and of quarantine.
+// Package statedir stores the operator's data that belongs to no single restore: the keys, the
+// previews with the record of their use, and the directories of trust and quarantine.
 //
-// The directory has mode 0700. One that other users may enter, that belongs to another user or
-// that is a symbolic link is rejected: they could choose its content. So is one that another
-// user can move away, by a directory above it: an empty replacement would have no pin, no halt
-// and no approval. Files appear whole or not at all, and none is replaced.
+// The directory has mode 0700. It is rejected if it is a symbolic link, belongs to another user or
+// is accessible to other users, who could choose its content. It is also rejected if another user
+// can rename it or a directory above it, since an empty replacement would have no pin, no halt and
+// no approval. Files appear whole or not at all, and none is replaced.
 package statedir
 
 import (
@@ -25,7 +25,7 @@ import (
 )
 
 // Default returns the default state directory: $XDG_STATE_HOME/spectrum, or
-// ~/.local/state/spectrum. At boot there is no HOME; then it uses the home directory of the
+// ~/.local/state/spectrum. If HOME is not set, as at boot, it uses the home directory of the
 // password database.
 func Default() (string, error) {
 	if base := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
@@ -53,7 +53,7 @@ func homeDir() (string, error) {
 	return u.HomeDir, nil
 }
 
-// Why a state directory is rejected, beside a [*ModeError] and errors of the system.
+// Reasons for which a state directory is rejected, besides [*ModeError] and errors of the system.
 var (
 	ErrLink    = errors.New("it is a symbolic link")
 	ErrForeign = errors.New("it belongs to another user")
@@ -66,16 +66,15 @@ func (e *ModeError) Error() string {
 	return fmt.Sprintf("mode %04o allows access by other users; it must be 0700", e.Perm)
 }
 
-// A ParentsError is a state directory that other users can put another one in the place
-// of.
+// A ParentsError is returned for a state directory that other users can replace.
 type ParentsError struct{ Loose []pathsafe.Loose } // not empty
 
 func (e *ParentsError) Error() string {
 	return "another user could replace the directory: " + e.Loose[0].String()
 }
 
-// Parents lists the names on the way to a state directory that other users can rename or
-// replace. What is missing of the path counts as made by this user.
+// Parents returns the names on the path of a state directory that other users can rename or
+// replace. Missing parts of the path count as created by this user.
 func Parents(path string) ([]pathsafe.Loose, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -91,7 +90,7 @@ type Dir struct {
 	root *pathsafe.Dir
 }
 
-// Open opens the state directory and makes it where it is missing.
+// Open opens the state directory, and creates it if it is missing.
 func Open(path string) (*Dir, error) {
 	d, err := open(path)
 	if err != nil {
@@ -110,7 +109,7 @@ func open(path string) (*Dir, error) {
 		return nil, err
 	}
 	if way.Missing {
-		if len(way.Loose) > 0 { // nothing is made in a place of others
+		if len(way.Loose) > 0 { // nothing is created in a directory of others
 			return nil, &ParentsError{way.Loose}
 		}
 		if err := makeAll(path); err != nil {
@@ -121,8 +120,8 @@ func open(path string) (*Dir, error) {
 	return openBy(path, way)
 }
 
-// wayTo finds the way to an absolute path that is not itself a link, and asks no server of
-// another user.
+// wayTo returns the way to an absolute path that is not itself a link, and sends no request to the
+// server of another user.
 func wayTo(path string) (pathsafe.Way, error) {
 	way, err := pathsafe.WayTo(path)
 	if err != nil {
@@ -161,7 +160,7 @@ func makeAll(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// openThere opens the directory that stands at an absolute path.
+// openThere opens the directory at an absolute path.
 func openThere(path string) (*Dir, error) {
 	way, err := wayTo(path)
 	if err != nil {
@@ -170,7 +169,7 @@ func openThere(path string) (*Dir, error) {
 	return openBy(path, way)
 }
 
-// openBy opens it by the way that was found to lead there.
+// openBy opens the directory by the way that led to it.
 func openBy(path string, way pathsafe.Way) (*Dir, error) {
 	if way.Missing {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ENOENT}
@@ -180,7 +179,7 @@ func openBy(path string, way pathsafe.Way) (*Dir, error) {
 		return nil, err
 	}
 	err = checkPrivate(root)
-	if err == nil && len(way.Loose) > 0 { // another user can rename something on the way
+	if err == nil && len(way.Loose) > 0 { // another user can rename a name on the path
 		err = &ParentsError{way.Loose}
 	}
 	if err == nil {
@@ -214,7 +213,7 @@ func (d *Dir) Root() *pathsafe.Dir { return d.root }
 // JournalKeyName is the name of the file of the key that journals are authenticated with.
 const JournalKeyName = "journal.key"
 
-// The other files that stand in the directory itself.
+// Other files in the state directory.
 const (
 	auditLog    = "audit.log"
 	hostKey     = "host.pem"
@@ -222,14 +221,14 @@ const (
 	viewLog     = "view.log"
 )
 
-// KeyPath is where the operator's key is unless a command says otherwise.
+// KeyPath returns the default path of the operator's key.
 func (d *Dir) KeyPath() string { return filepath.Join(d.path, operatorKey) }
 
 // journalKeySize is the length of the journal key, in bytes.
 const journalKeySize = 32
 
-// JournalKey is the key that the journals of commits are authenticated with. It
-// is made when it is asked for the first time.
+// JournalKey returns the key that authenticates the journals of commits. It creates the key at the
+// first call.
 func (d *Dir) JournalKey() ([]byte, error) {
 	key, err := d.readJournalKey()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -278,7 +277,7 @@ func (d *Dir) ViewLog() (*os.File, error) {
 type PartError struct {
 	Path string
 	Name string // its name in the state directory
-	UID  int    // of its owner; -1 where that is not known
+	UID  int    // of its owner; -1 if not known
 	Err  error
 }
 
@@ -297,8 +296,8 @@ func (d *Dir) part(name string, err error) error {
 	return e
 }
 
-// AuditLog opens the audit log, to be read, and written at its end. The name of
-// one that nothing was written to is made durable first.
+// AuditLog opens the audit log for reading and appending. It first makes the name of an empty log
+// durable.
 func (d *Dir) AuditLog() (*os.File, error) {
 	f, err := openToAppend(d.root, auditLog)
 	if err != nil {
@@ -315,8 +314,8 @@ func (d *Dir) AuditLog() (*os.File, error) {
 	return f, nil
 }
 
-// openToAppend opens a regular file, through no link, and makes it where it is
-// missing. Nothing else is waited for: a FIFO would have us wait for a reader.
+// openToAppend opens a regular file, following no link, and creates it if it is missing. It does
+// not block on another entry, such as a FIFO without a reader.
 func openToAppend(dir *pathsafe.Dir, name string) (*os.File, error) {
 	const flags = unix.O_RDWR | unix.O_APPEND | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir.Fd(), name, flags, 0)
@@ -339,8 +338,7 @@ func openToAppend(dir *pathsafe.Dir, name string) (*os.File, error) {
 	return f, nil
 }
 
-// TrustPlace is the directory of the validators that the operator trusts, which
-// is made if needed.
+// TrustPlace returns the directory of the trusted validators, and creates it if needed.
 func (d *Dir) TrustPlace() (string, error) {
 	dir, err := d.open("trust")
 	if err != nil {
@@ -349,14 +347,13 @@ func (d *Dir) TrustPlace() (string, error) {
 	return filepath.Join(d.path, "trust"), dir.Close()
 }
 
-// Quarantine opens the directory of the candidates that are held back, which is made
-// if needed.
+// Quarantine opens the directory of the quarantined candidates, and creates it if needed.
 func (d *Dir) Quarantine() (*pathsafe.Dir, error) { return d.open("quarantine") }
 
-// Savepoints opens the directory of the savepoints, which is made, durably, if needed.
+// Savepoints opens the directory of the savepoints, and creates it, durably, if needed.
 func (d *Dir) Savepoints() (*pathsafe.Dir, error) { return d.durable("savepoints") }
 
-// Snapshots opens the directory of the snapshots, which is made, durably, if needed.
+// Snapshots opens the directory of the snapshots, and creates it, durably, if needed.
 func (d *Dir) Snapshots() (*pathsafe.Dir, error) { return d.durable("snapshots") }
 
 func (d *Dir) durable(name string) (*pathsafe.Dir, error) {
@@ -370,7 +367,7 @@ func (d *Dir) durable(name string) (*pathsafe.Dir, error) {
 	return dir, nil
 }
 
-// HostKey is where this host's own key is, with which savepoints are signed.
+// HostKey returns the path of this host's own key, which signs savepoints.
 func (d *Dir) HostKey() string { return filepath.Join(d.path, hostKey) }
 
 // halts is the directory of the attempts whose rollback has failed.
@@ -389,9 +386,9 @@ func (d *Dir) Halt(attempt string) error {
 	return errors.Join(dir.Sync(), d.root.Sync())
 }
 
-// Halted reports whether the rollback of an attempt has failed. Where that cannot be
-// looked up, for want of a descriptor or of a permission, it counts as failed, with the
-// reason: only an absent mark means that it has not.
+// Halted reports whether the rollback of an attempt has failed. If that cannot be determined, for
+// lack of a descriptor or a permission, it returns true and the reason: only an absent mark means
+// that it has not.
 func (d *Dir) Halted(attempt string) (bool, error) {
 	if _, err := uuid.Parse(attempt); err != nil {
 		return false, nil //nolint:nilerr // none that Halt would take
@@ -433,9 +430,9 @@ func (d *Dir) halts(attempt string) (*pathsafe.Dir, error) {
 	return d.open(halts)
 }
 
-// open opens a directory of the state directory, which it makes, durably, if needed. The
-// process that made it may have been killed before it was durable: what must survive a
-// power cut syncs the state directory again. The error is a [*PartError].
+// open opens a directory of the state directory, and creates it, durably, if needed. Another
+// process may have created it and been killed before it was durable: data that must survive a power
+// cut requires another sync of the state directory. It returns a [*PartError].
 func (d *Dir) open(name string) (*pathsafe.Dir, error) {
 	err := d.root.Mkdir(name, 0o700)
 	if err == nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Find opens the existing state directory, and makes nothing: fs.ErrNotExist if it is missing.
-// It rejects what [Open] rejects.
+// Find opens the existing state directory, or returns fs.ErrNotExist; it creates nothing. It
+// rejects what [Open] rejects.
 func Find(path string) (*Dir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -25,8 +25,7 @@ func Find(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Halts are the attempts whose rollback is known to have failed, in the order of
-// their names.
+// Halts returns the attempts whose rollback is known to have failed, in the order of their names.
 func (d *Dir) Halts() ([]string, error) {
 	dir, err := d.root.OpenDir(halts)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,26 +38,25 @@ func (d *Dir) Halts() ([]string, error) {
 	return dir.Names()
 }
 
-// ReadAuditLog opens the audit log to be read only: fs.ErrNotExist when there is
-// none yet.
+// ReadAuditLog opens the audit log for reading only, or returns fs.ErrNotExist.
 func (d *Dir) ReadAuditLog() (*os.File, error) {
 	f, _, err := d.root.Open(auditLog)
 	return f, err
 }
 
-// Exposed is a file or directory that others may come at, or what is in the place of a file.
+// Exposed is a file or directory that is accessible to others, or an entry in place of a file.
 type Exposed struct {
 	Path string
 	UID  uint32
 	Perm uint32 // st_mode & 07777
-	Odd  bool   // it is not a regular file, and no command takes it
+	Odd  bool   // it is not a regular file, and every command rejects it
 }
 
 // secrets are the files that are for the operator's eyes only.
 var secrets = []string{auditLog, CandidatesLog, hostKey, JournalKeyName, operatorKey, RootsLog, viewLog}
 
-// Exposed lists which of the directory's own files belong to another user, or let
-// others read or write them, or are none, in the order of their names.
+// Exposed returns the directory's own files that belong to another user, that others can read or
+// write, or that are not regular files, in the order of their names.
 func (d *Dir) Exposed() ([]Exposed, error) {
 	var found []Exposed
 	for _, name := range secrets {
@@ -76,12 +74,13 @@ func (d *Dir) Exposed() ([]Exposed, error) {
 	return found, nil
 }
 
-// parts are the directories of the state directory, but for those of savepoints, snapshots and
-// halts by rollbacks, which are looked into.
+// parts are the directories of the state directory, except those of savepoints, snapshots and halts
+// by rollbacks, which are checked elsewhere.
 var parts = []string{attempts, derived, fetched, halts, layers, previews, pushed, "quarantine", rolledBack, "trust"}
 
-// Misplaced returns what is in the place of a directory and is none, or may not be used by this user, what is in the place of a
-// count of attempts and is not a file, and a journal key that is none: what needs it cannot go on until that is moved away.
+// Misplaced returns an error for each directory that is not one or that this user may not use, each
+// count of attempts that is not a file, and a malformed journal key. Commands that need them fail
+// until they are moved away.
 func (d *Dir) Misplaced() (all []*PartError) {
 	for _, name := range parts {
 		if st, err := d.root.Lstat(name); err == nil && !st.Mode.IsDir() {
@@ -108,8 +107,8 @@ func (d *Dir) isShut(name string) bool {
 	return errors.Is(err, fs.ErrPermission)
 }
 
-// Nearest is the path itself or, of what is above it, the nearest that is there:
-// where a state directory that is missing would be made.
+// Nearest returns the path itself, or its nearest existing parent, in which a missing state
+// directory would be created.
 func Nearest(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -117,7 +116,7 @@ func Nearest(path string) (string, error) {
 	}
 	for ; ; path = filepath.Dir(path) {
 		way, err := pathsafe.WayTo(path)
-		if err != nil || !way.Missing { // "/" is always there
+		if err != nil || !way.Missing { // "/" always exists
 			return path, err
 		}
 	}

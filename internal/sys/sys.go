@@ -1,6 +1,6 @@
-// Package sys has what several packages that write have in common: what the names of our own
-// files beneath a restore root begin with, how a lock is waited for, and a directory whose system
-// calls a test can make fail ([Dir], [Hook]).
+// Package sys has what several writing packages share: the prefix of the program's own files
+// beneath a restore root, waiting for a lock, and a directory whose system calls a test can make
+// fail ([Dir], [Hook]).
 package sys
 
 import (
@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Prefix begins the name of every temporary file of our own beneath a restore root. An output with
-// such a name is rejected, since the two could not be distinguished.
+// Prefix begins the name of every temporary file of the program beneath a restore root. An output
+// with such a name is rejected, since the two could not be distinguished.
 const Prefix = ".spectrum06_"
 
 // Forever is the patience of a caller whose context bounds it.
@@ -39,9 +39,8 @@ func Lock(f *os.File) error {
 	}
 }
 
-// Await calls try until the lock that it takes is not held by another process, and returns
-// its error. After the patience it returns the error of the last try, and that of ctx when
-// that is done.
+// Await calls try until the lock is no longer held by another process, and returns its error. When
+// the patience is over it returns the error of the last try, or that of ctx if ctx is done before.
 func Await(ctx context.Context, patience time.Duration, try func() error) error {
 	for begin := time.Now(); ; {
 		err := try()

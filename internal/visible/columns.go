@@ -2,10 +2,10 @@ package visible
 
 import "unicode/utf8"
 
-// Columns returns the columns of a terminal that a text without control characters takes at most: one for
-// each character of ASCII, two for any other one. Terminals disagree on the width of many characters, and
-// a line that is longer than the terminal is continued at its left edge, where it can be taken for a line
-// of the program.
+// Columns returns the maximum number of terminal columns of a text without control characters: one
+// for each ASCII character, two for any other. Terminals disagree on the width of many characters,
+// and a line that is longer than the terminal is continued at its left edge, where it can look like
+// a line of the program.
 func Columns(s string) (n int) {
 	for _, r := range s {
 		n += columnsOf(r)
@@ -13,8 +13,8 @@ func Columns(s string) (n int) {
 	return n
 }
 
-// Within returns the length in bytes of the longest beginning of a text that takes at most so many
-// columns, by the rule of [Columns].
+// Within returns the length in bytes of the longest prefix of a text that takes at most so many
+// columns, as counted by [Columns].
 func Within(s string, columns int) int {
 	for at, r := range s {
 		if columns -= columnsOf(r); columns < 0 {
@@ -24,7 +24,7 @@ func Within(s string, columns int) int {
 	return len(s)
 }
 
-// EndWithin is [Within] for the end of a text: it returns where that begins.
+// EndWithin is [Within] for the longest suffix of a text: it returns where that begins.
 func EndWithin(s string, columns int) int {
 	at := len(s)
 	for at > 0 {

@@ -14,7 +14,7 @@ func Number[N int | int64](n N) string {
 	return text
 }
 
-// Count returns a number of things: "1 item", "2,000 items".
+// Count returns a number with its noun: "1 item", "2,000 items".
 func Count[N int | int64](n N, noun string) string {
 	if n != 1 {
 		noun += "s"

@@ -1,8 +1,8 @@
-// Package visible is the one rule on which characters a reader can see. Every text
-// for people goes through it, and the JSON on stdout.
+// Package visible decides which characters a reader can see. Every text for people, and the JSON on
+// stdout, is escaped by it.
 //
-// Hidden are, beside what Go does not print (controls, C1 controls, DEL, format and
-// bidi characters, spaces other than U+0020, unassigned and private ones):
+// Hidden are, besides what Go does not print (controls, C1 controls, DEL, format and bidi
+// characters, spaces other than U+0020, unassigned and private ones):
 //
 //   - what Unicode calls Default_Ignorable_Code_Point: Hangul fillers, variation
 //     selectors, the combining grapheme joiner, Khmer inherent vowels;
@@ -12,8 +12,7 @@
 //     rotations of signs), unless they follow a letter or another mark of their script;
 //   - each combining mark after the second in a row.
 //
-// A hidden character is shown as an escape. That changes the shown form alone: names
-// and identities are what they were.
+// A hidden character is shown as an escape. Only the shown form changes, not names and identities.
 package visible
 
 import (
@@ -29,8 +28,7 @@ import (
 // maxMarks is how many combining marks in a row are shown. Living scripts use two.
 const maxMarks = 2
 
-// ignorable is the part of Default_Ignorable_Code_Point that unicode.IsPrint takes
-// for printable.
+// ignorable is the part of Default_Ignorable_Code_Point that unicode.IsPrint considers printable.
 var ignorable = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
 
 // blank are characters of other kinds that are drawn as nothing.
@@ -47,9 +45,9 @@ var blank = &unicode.RangeTable{
 	},
 }
 
-// inkless are marks that are not drawn: what has Invisible_Stacker or Number_Joiner for
-// its Indic_Syllabic_Category, and what is the same in other scripts. Each stands with
-// its script. The joiner of Brahmi numbers has none: no living text needs it.
+// inkless are marks that are not drawn, by script: those whose Indic_Syllabic_Category is
+// Invisible_Stacker or Number_Joiner, and the equivalents in other scripts. The joiner of Brahmi
+// numbers has no script: no living text needs it.
 var inkless = map[rune]*unicode.RangeTable{
 	0x1039: unicode.Myanmar, 0x17d2: unicode.Khmer, 0x1a60: unicode.Tai_Tham, 0x1bab: unicode.Sundanese,
 	0x2d7f: unicode.Tifinagh, 0xaaf6: unicode.Meetei_Mayek, 0x10a3f: unicode.Kharoshthi, 0x1107f: nil,
@@ -97,8 +95,7 @@ func hasNoInk(r, before rune) bool {
 // isSignModifier reports whether r fills or turns the sign of SignWriting before it.
 func isSignModifier(r rune) bool { return 0x1da9b <= r && r <= 0x1daaf }
 
-// Escape returns s with an escape of Go in the place of each hidden character and of
-// each byte that is not UTF-8, and changes nothing else.
+// Escape returns s with a Go escape for each hidden character and each byte that is not UTF-8.
 func Escape(s string) string { return escape(s, "") }
 
 // Lines is [Escape] for a text of several lines: line feeds and tabs stay.
@@ -156,8 +153,8 @@ func Rune(r rune) string {
 // Quote is strconv.Quote with an escape for each hidden character.
 func Quote(s string) string { return Escape(strconv.Quote(s)) }
 
-// AppendJSON appends JSON text without white space to dst, with a \u escape in the
-// place of each hidden character. It reads back as the same value.
+// AppendJSON appends JSON text without white space to dst, with a \u escape for each hidden
+// character. It decodes to the same value.
 func AppendJSON(dst, text []byte) []byte {
 	var scan Scanner
 	for len(text) > 0 {
