@@ -52,7 +52,7 @@ func (r *Run) read(name string) (artifact, error) {
 	return parseArtifact(raw)
 }
 
-// parseArtifact takes its bytes over: the parsed value is written into them.
+// parseArtifact parses raw and takes ownership of it: the parsed value is written into it.
 func parseArtifact(raw []byte) (artifact, error) {
 	value, err := canonjson.Consume(raw)
 	if err != nil {
@@ -107,9 +107,9 @@ func isExtra(name string) bool {
 	return false
 }
 
-// forbidden is what no run directory may hold, in the law's order, whatever it
-// is: file, directory or link (SPECTRUM-05 phase 8, SPECTRUM-03). The law
-// writes the two directories with a slash, and so does a verdict.
+// forbidden are the names that a run directory must not contain, in the law's order, as a file,
+// directory or link (SPECTRUM-05 phase 8, SPECTRUM-03). The law writes the two directories with a
+// slash, and so does a verdict.
 var forbidden = []string{"logs/", "tmp/", "transcript.json"}
 
 // forbiddenArtifact is the verdict of that check.

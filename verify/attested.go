@@ -17,21 +17,21 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Attested is a bundle whose signature and artifacts were verified, and none of whose outputs was
-// read: phases 1 to 8 and 10 of SPECTRUM-05. Its outputs are checked as they are read
-// ([AttestedOutput.Check], [AttestedOutput.Whole]). It is good for a view. Nothing can be approved
-// or restored from it: that takes a [Bundle], for which everything is read. Only [Attest] and
-// [AttestChain] make one; the run needs no project root, if the contents come from elsewhere. The
-// zero Attested holds no outputs.
+// Attested is a bundle whose signature and artifacts were verified, without reading an output:
+// phases 1 to 8 and 10 of SPECTRUM-05. Its outputs are checked as they are read
+// ([AttestedOutput.Check], [AttestedOutput.Whole]). It is for a view. Nothing can be approved or
+// restored from it: that requires a [Bundle], for which everything is read. Only [Attest] and
+// [AttestChain] construct one; the run needs no project root if the contents are elsewhere. The
+// zero Attested has no outputs.
 type Attested struct {
-	signed  *Bundle // of its outputs it knows nothing
+	signed  *Bundle // without outputs
 	entries []declaration
 	blocks  signedBlocks
 	holes   atomic.Int64 // bytes of the outputs that were read as a whole, at most
 }
 
-// Attest is [Gate] without reading outputs: the Gated that it returns has an [Attested] in place
-// of a [Bundle].
+// Attest is [Gate] without reading outputs: the returned Gated has an [Attested] instead of a
+// [Bundle].
 func Attest(ctx context.Context, run *Run, watch Watch) (*Gated, error) {
 	return gate(ctx, examination{run: run, gate: true, attest: true, watch: watch})
 }
@@ -93,14 +93,14 @@ func (a *Attested) Completed() time.Time { return a.bundle().Completed() }
 // TaskSpec is TASK_SPEC.json, which is signed.
 func (a *Attested) TaskSpec() canonjson.Object { return a.bundle().TaskSpec() }
 
-// TaskID is the task_id of TASK_SPEC.json, which is signed; "" when there is none.
+// TaskID returns the task_id of TASK_SPEC.json, which is signed, or "".
 func (a *Attested) TaskID() string { return a.bundle().TaskID() }
 
 // Changes returns the change set of the bundle, as [Bundle.Changes] does.
 func (a *Attested) Changes() (*bundle.Changes, error) { return a.bundle().Changes() }
 
-// Dirs yields the parent directories of the outputs, as [Bundle.Dirs] does. A run without a project
-// root has one that every user may read.
+// Dirs yields the parent directories of the outputs, as [Bundle.Dirs] does. In a run without a
+// project root every user may read them.
 func (a *Attested) Dirs() iter.Seq2[string, fs.FileMode] { return a.bundle().Dirs() }
 
 // Granted returns the permission bits that the run directory granted, as [Bundle.Granted] does.
@@ -113,7 +113,7 @@ func (a *Attested) Artifacts() iter.Seq[Artifact] { return a.bundle().Artifacts(
 // [Bundle.ArtifactsIntact] does.
 func (a *Attested) ArtifactsIntact() error { return a.bundle().ArtifactsIntact() }
 
-// bundle is what was verified of it; no outputs.
+// bundle returns what was verified, without outputs.
 func (a *Attested) bundle() *Bundle {
 	if a.signed == nil {
 		return &Bundle{}
@@ -142,17 +142,17 @@ func (a *Attested) Outputs() iter.Seq[AttestedOutput] {
 // Output returns output i in the order of [Attested.Outputs], from 0.
 func (a *Attested) Output(i int) AttestedOutput { return AttestedOutput{a, i} }
 
-// AttestedOutput is an output of an [Attested]: what was signed of it. Its content comes from any
-// source, such as a file of the project root, and is checked against that.
+// AttestedOutput is an output of an [Attested], with its signed properties. Its content is read
+// from any source, such as a file of the project root, and checked against these.
 type AttestedOutput struct {
 	of *Attested
 	i  int
 }
 
-// Number is its place in the order of [Attested.Outputs], from 0.
+// Number returns its index in the order of [Attested.Outputs].
 func (o AttestedOutput) Number() int { return o.i }
 
-// Path is where the output lies beneath the project root.
+// Path returns the path beneath the project root.
 func (o AttestedOutput) Path() pathsafe.Path {
 	path, _ := pathsafe.Parse(o.of.entries[o.i].name) // it was parsed before
 	return path
@@ -167,7 +167,7 @@ func (o AttestedOutput) Hash() string { return o.of.entries[o.i].text() }
 // Digest is the SHA-256 that was signed.
 func (o AttestedOutput) Digest() [sha256.Size]byte { return o.of.entries[o.i].digest() }
 
-// Attributes returns what the block table has of the output; false without a table.
+// Attributes returns the attributes of the output in the block table, or false without a table.
 func (o AttestedOutput) Attributes() (blocktable.Attributes, bool) {
 	table, _ := o.of.Blocks()
 	if table == nil {
@@ -176,8 +176,8 @@ func (o AttestedOutput) Attributes() (blocktable.Attributes, bool) {
 	return table.Attributes(o.i), true
 }
 
-// Check returns a reader of content, every block of which is checked against the signed block
-// table when it is read. Without a table there is none: see [AttestedOutput.Whole].
+// Check returns a reader of content that checks every block against the signed block table when it
+// is read. Without a table it returns false: see [AttestedOutput.Whole].
 func (o AttestedOutput) Check(content io.ReaderAt) (*blocktable.Reader, bool) {
 	table, _ := o.of.Blocks()
 	if table == nil {
@@ -186,10 +186,10 @@ func (o AttestedOutput) Check(content io.ReaderAt) (*blocktable.Reader, bool) {
 	return table.NewReader(o.i, o.Digest(), content), true
 }
 
-// Whole reads all of content, which had size bytes when it was opened, and returns its block
-// table, made in this process, if it has the signed SHA-256: the only way to read an output of a
-// bundle without a signed table. The holes of a file of the project root are not read, and when
-// those of all outputs are more than [MaxHoles] it is a [*bundle.HolesError].
+// Whole reads all of content, which had size bytes when it was opened, and returns its block table,
+// made in this process, if it has the signed SHA-256: this is the only way to read an output of a
+// bundle without a signed table. It does not read the holes of a file of the project root, and
+// returns a [*bundle.HolesError] if those of all outputs exceed [MaxHoles].
 func (o AttestedOutput) Whole(ctx context.Context, content io.ReaderAt, size int64) (*blockhash.Table, error) {
 	var holes int64
 	if f, is := content.(*pathsafe.File); is {

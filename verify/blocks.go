@@ -16,13 +16,13 @@ type signedBlocks struct {
 	table *blocktable.Table // nil: none, or its form is wrong
 	fault error             // why it cannot be used
 	at    int               // the output that the fault is about
-	err   error             // of this machine: there is no bundle
+	err   error             // an error of this machine: there is no bundle
 }
 
-// Blocks returns the signed block table of the bundle, with which every output was compared; nil
-// without one. The error is the reason why it cannot be used; a file [bundle.BlocksFile] that
-// TASK_SPEC.json does not name is such a reason too. It is not a verdict of a law: the restore
-// decides what it means.
+// Blocks returns the signed block table of the bundle, with which every output was compared, or nil
+// without one. The error is the reason why the table cannot be used; one is a file
+// [bundle.BlocksFile] that TASK_SPEC.json does not name. It is not a verdict of a law: the restore
+// decides about it.
 func (b *Bundle) Blocks() (*blocktable.Table, error) { return b.blocks.usable() }
 
 func (s *signedBlocks) usable() (*blocktable.Table, error) {
@@ -52,9 +52,9 @@ func (e *examination) readBlocks() {
 	}
 }
 
-// compareEmpty compares the table with the digests where that needs no content: an output has no
-// bytes exactly if its SHA-256 is that of no bytes. Of an empty output no block is read that could
-// refute the table.
+// compareEmpty compares the table with the digests as far as that requires no content: an output is
+// empty exactly if its SHA-256 is that of the empty input. For an empty output no block is read
+// that could contradict the table.
 func (s *signedBlocks) compareEmpty(declared []declaration) error {
 	if s.table == nil {
 		return nil
@@ -81,8 +81,8 @@ var emptyHash = func() string {
 // comparing keeps parallel comparisons apart. They only meet when a table is wrong.
 var comparing sync.Mutex
 
-// compare compares what the table has of output i with what was read of it. Of several faults
-// that of the first output counts.
+// compare compares the table with the size and values that were read for output i. Of several
+// faults that of the first output is kept.
 func (s *signedBlocks) compare(i int, name string, size int64, values []byte) {
 	if s.table == nil {
 		return
@@ -103,8 +103,8 @@ func (s *signedBlocks) compare(i int, name string, size int64, values []byte) {
 	}
 }
 
-// signAttributes gives the outputs and their directories the signed attributes. Set-id bits stay
-// those of the source: no restore sets them.
+// signAttributes sets the signed attributes of the outputs and their directories. Set-ID bits stay
+// those of the source, which no restore sets.
 func (b *Bundle) signAttributes(table *blocktable.Table) {
 	for i := range b.outputs {
 		o, signed := &b.outputs[i], table.Attributes(i)

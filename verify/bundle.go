@@ -13,8 +13,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Bundle is a bundle that was verified. It can only be made by verifying, and
-// it does not change; the zero Bundle holds no outputs.
+// Bundle is a verified bundle. Only verification constructs it, and it is immutable; the zero
+// Bundle has no outputs.
 type Bundle struct {
 	runID       string
 	root        string
@@ -101,7 +101,7 @@ type Output struct {
 	output *output
 }
 
-// Path is where the output lies beneath the project root.
+// Path returns the path beneath the project root.
 func (o Output) Path() pathsafe.Path { return o.output.path }
 
 // Size is the number of bytes that were hashed.
@@ -116,7 +116,8 @@ func (o Output) Digest() [sha256.Size]byte { return o.output.table.Digest() }
 // Perm is the signed permission bits, or those of the source, without set-id and sticky bits.
 func (o Output) Perm() fs.FileMode { return o.output.perm.Perm() }
 
-// SourcePerm is the permission bits of the source, which decide who may read what is said of it.
+// SourcePerm returns the permission bits of the source, which decide who may read what is derived
+// from it.
 func (o Output) SourcePerm() fs.FileMode { return o.output.source.Perm() }
 
 // IDBits is the set-user-ID and set-group-ID bits of the source, which no restore sets.
@@ -169,8 +170,8 @@ func (o Output) Open(cache *blockhash.Cache) (*Source, error) {
 	return &Source{o.Check(f).Cached(cache), f}, nil
 }
 
-// Source reads an output from its source. Every byte was checked before it is
-// returned; what does not match is a [*blockhash.MismatchError].
+// Source reads an output from its source. Every byte is checked before it is returned; a block that
+// does not match is a [*blockhash.MismatchError].
 type Source struct {
 	checked *blockhash.Reader
 	file    *os.File

@@ -59,8 +59,7 @@ func (a Artifact) ModTime() time.Time { return a.kept.when }
 // Perm is the permission bits of the file when it was read.
 func (a Artifact) Perm() fs.FileMode { return a.kept.perm }
 
-// Open opens the artifact's file for reading; only the bytes that were verified
-// come out of it.
+// Open opens the artifact's file for reading; it returns only the verified bytes.
 func (a Artifact) Open() (*Source, error) {
 	dir, err := a.bundle.openRunDir()
 	if err != nil {
@@ -74,10 +73,9 @@ func (a Artifact) Open() (*Source, error) {
 	return &Source{blockhash.NewReader(f, &a.kept.table), f}, nil
 }
 
-// openRunDir finds the run directory as it was found first: holding it open would cost
-// a descriptor for each bundle that is looked at. Nothing is opened in
-// another directory that is found there: it might be one of a view that this very
-// process serves.
+// openRunDir opens the run directory and checks that it is the one that was verified: keeping it
+// open would cost a descriptor for each bundle. It opens nothing in another directory at that path,
+// which might be in a view that this process itself serves.
 func (b *Bundle) openRunDir() (*pathsafe.Dir, error) {
 	dir, err := b.at.open()
 	if err != nil {
@@ -94,8 +92,8 @@ func (b *Bundle) openRunDir() (*pathsafe.Dir, error) {
 	return dir, nil
 }
 
-// Artifacts yields the seven artifacts in the order of SPECTRUM-05. There are
-// none unless [Watch.Reread] was set when the bundle was verified.
+// Artifacts yields the seven artifacts in the order of SPECTRUM-05, or none unless [Watch.Reread]
+// was set when the bundle was verified.
 func (b *Bundle) Artifacts() iter.Seq[Artifact] {
 	return func(yield func(Artifact) bool) {
 		for _, kept := range b.artifacts {
@@ -106,10 +104,10 @@ func (b *Bundle) Artifacts() iter.Seq[Artifact] {
 	}
 }
 
-// ArtifactsIntact reports whether every artifact still is, byte for byte, what was verified,
-// in the same directory. A file with the same inode, size and times is not read again, so a
-// change through a mapping that was written to before goes unnoticed. What [Artifact.Open]
-// reads is checked all the same.
+// ArtifactsIntact reports whether every artifact is still, byte for byte, the verified one in the
+// same directory. A file with the same inode, size and times is not read again, so a change through
+// a mapping that was written to before goes unnoticed. What [Artifact.Open] reads is checked
+// nevertheless.
 func (b *Bundle) ArtifactsIntact() error {
 	if len(b.artifacts) == 0 {
 		return nil

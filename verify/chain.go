@@ -10,7 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Chain is a chain of verified bundles. It can only be made by verifying.
+// Chain is a chain of verified bundles. Only verification constructs it.
 type Chain struct {
 	bundles []*Bundle
 	root    string

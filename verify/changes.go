@@ -10,9 +10,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// Changes returns the change set of the bundle; nil without one. The error is the reason why
-// the change set cannot be used; a file [bundle.ChangesFile] that TASK_SPEC.json does not name
-// is such a reason too. It is not a verdict of a law: the restore decides what it means.
+// Changes returns the change set of the bundle, or nil without one. The error is the reason why the
+// change set cannot be used; one is a file [bundle.ChangesFile] that TASK_SPEC.json does not name.
+// It is not a verdict of a law: the restore decides about it.
 func (b *Bundle) Changes() (*bundle.Changes, error) { return b.changes, b.changesFault }
 
 // readChanges reads the change set of a bundle that was verified. An error of this machine is
@@ -46,9 +46,10 @@ func (e *examination) names() iter.Seq[string] {
 	}
 }
 
-// readNamed reads a file beside the artifacts that a member of constraints in TASK_SPEC.json names,
-// and that exists only then: nil if there is neither. malformed is what is wrong with the member.
-// A fault of the file or of the member is returned apart from an error of this machine.
+// readNamed reads a file of the run directory that is not an artifact and that a member of
+// constraints in TASK_SPEC.json names; it returns nil if there is neither. malformed is the error
+// about the member. A fault of the file or of the member is returned separately from an error of
+// this machine.
 func (r *Run) readNamed(file, member string, named bool, malformed error) (raw []byte, fault, err error) {
 	err = r.present(file)
 	isThere := err == nil

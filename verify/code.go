@@ -15,11 +15,10 @@ type Code string
 // OK is the verdict of acceptance.
 const OK Code = "OK"
 
-// The codes of SPECTRUM-05 that input can cause. The law lists five more,
-// which this verifier never gives: IDENTITY_MULTIPLE, PAYLOAD_MISMATCH and
-// SIGNATURE_MULTIPLE, since a second artifact is ARTIFACT_EXTRA and the
-// payload's fields have codes of their own; and CHAIN_ROOT_MISMATCH, since no
-// artifact states a chain root that could differ.
+// The codes of SPECTRUM-05 that input can cause. The law lists four more, which this verifier never
+// returns: IDENTITY_MULTIPLE and SIGNATURE_MULTIPLE, since a second artifact is ARTIFACT_EXTRA;
+// PAYLOAD_MISMATCH, since the payload's fields have codes of their own; and CHAIN_ROOT_MISMATCH,
+// since no artifact states a chain root that could differ.
 const (
 	AlgorithmUnsupported Code = "ALGORITHM_UNSUPPORTED"
 	ArtifactExtra        Code = "ARTIFACT_EXTRA"
@@ -67,7 +66,7 @@ type Reject struct {
 	Code    Code
 	Message string            // for people
 	RunID   string            // the run at fault in a chain, else ""
-	Details map[string]string // "artifact", "field", "path", "expected", "actual": what the code names
+	Details map[string]string // "artifact", "field", "path", "expected", "actual": the subject of the code
 }
 
 func (r *Reject) Error() string {
@@ -110,7 +109,7 @@ func rejectArtifact(code Code, name, format string, args ...any) *Reject {
 	}
 }
 
-// label is the name of an artifact in a message, quoted where it is not plain.
+// label returns the name of an artifact for a message, quoted if it is not plain.
 func label(name string) string {
 	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
 		return quoted

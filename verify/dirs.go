@@ -14,21 +14,21 @@ import (
 
 // directory is a parent directory of outputs, and its permission bits when they were read.
 type directory struct {
-	path string // beneath the project root; "" is that itself
+	path string // beneath the project root; "" is the root itself
 	perm fs.FileMode
 }
 
-// ErrDirectories means that more directories lead to the outputs of a run than a view shows. It is
-// a limit of this program, and no verdict.
+// ErrDirectories means that the outputs of a run have more parent directories than a view shows. It
+// is a limit of this program, not a verdict.
 var ErrDirectories = errors.New("too many directories lead to its outputs")
 
-// MaxDirectories is how many directories may lead to so many outputs. A path of 4,096 bytes could
-// lead through 2,000 of its own, and each takes memory and a look at the disk; those of real trees
-// have more files than directories.
+// MaxDirectories returns the maximum number of parent directories of so many outputs. A path of
+// 4,096 bytes can have 2,000, each of which takes memory and a lookup; real trees have more files
+// than directories.
 func MaxDirectories(outputs int) int { return 4*outputs + 100_000 }
 
-// checkDirectories is [ErrDirectories] if too many directories lead to outputs, whose names are in
-// ascending order: so what is in one directory is together.
+// checkDirectories returns [ErrDirectories] if the outputs have too many parent directories. Their
+// names are in ascending order, so those in one directory are adjacent.
 func checkDirectories(ctx context.Context, declared []declaration) error {
 	most, dirs, last := MaxDirectories(len(declared)), 0, ""
 	for i := range declared {
@@ -44,16 +44,16 @@ func checkDirectories(ctx context.Context, declared []declaration) error {
 	return nil
 }
 
-// directoriesOf lists the parent directories of outputs, which are in ascending order, each
-// after its own parent. The verdict is on outputs alone: a directory that is gone, or cannot
-// be read, has no permission bits.
+// directoriesOf returns the parent directories of outputs, which are in ascending order, each after
+// its own parent. The verdict is on outputs alone: a directory that no longer exists, or cannot be
+// read, has no permission bits.
 func directoriesOf(ctx context.Context, project *pathsafe.Dir, outputs []output) ([]directory, error) {
 	perm, err := grantedRoot(project)
 	if IsMachineFault(err) {
 		return nil, err
 	}
 	found := []directory{{"", granted(perm, err)}}
-	var open []string // the directories on the way to the last output
+	var open []string // the parent directories of the last output
 	for i := range outputs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -85,7 +85,7 @@ func directoriesOf(ctx context.Context, project *pathsafe.Dir, outputs []output)
 	return found, nil
 }
 
-// publicDir is what a directory of a run without a project root grants.
+// publicDir is the mode of a directory of a run without a project root.
 const publicDir = 0o755
 
 func grantedRoot(project *pathsafe.Dir) (uint32, error) {

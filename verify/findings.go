@@ -8,12 +8,12 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// claims is what the laws of bundles without signatures ask of a bundle that was
-// verified, beside its outputs.
+// claims are the requirements of the laws for bundles without signatures on a verified bundle,
+// besides its outputs.
 type claims struct {
 	taskSpec        canonjson.Object
 	completed       canonjson.Value // completed_at of STATUS.json
-	dated           bool            // there is one
+	dated           bool            // whether there is one
 	semver, buildID string          // of OUTPUT_HASHES.json, which no signature covers
 }
 
@@ -32,8 +32,8 @@ func (e *examination) claims() claims {
 // TaskSpec is TASK_SPEC.json, which is signed.
 func (b *Bundle) TaskSpec() canonjson.Object { return b.claims.taskSpec }
 
-// TaskID is the task_id of TASK_SPEC.json, which is signed; "" when there is none. The
-// run id is the name of a directory, and no signature covers it.
+// TaskID returns the task_id of TASK_SPEC.json, which is signed, or "". The run ID is the name of a
+// directory, and is not signed.
 func (b *Bundle) TaskID() string { return textOf(b.claims.taskSpec, "task_id") }
 
 // Findings checks bundles that SPECTRUM-05 accepted, in chain order, against the further rules
@@ -65,7 +65,7 @@ func orderOf(bundles []*Bundle) []*Reject {
 	return found
 }
 
-// referencesOf finds the runs with an input that none has put out before.
+// referencesOf returns a reject for each run with an input that no earlier run has as an output.
 func referencesOf(bundles []*Bundle) []*Reject {
 	var found []*Reject
 	available := map[string]bool{}

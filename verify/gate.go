@@ -39,7 +39,7 @@ type Gated struct {
 	paths  []string
 	bundle *Bundle
 
-	attested *Attested // in place of bundle, if outputs were not read
+	attested *Attested // instead of bundle, if outputs were not read
 }
 
 // Gate verifies one bundle for a restore. The error is a [*Reject], unless no
@@ -128,9 +128,8 @@ func (g *Gated) Len() int { return len(g.paths) }
 // ascending order of its bytes.
 func (g *Gated) Paths() iter.Seq[string] { return slices.Values(g.paths) }
 
-// Bundle returns the verified bundle. There is none when PROOF.json or
-// OUTPUT_HASHES.json has a fault, or when an output path is ill formed: its
-// output was not read.
+// Bundle returns the verified bundle. It returns false if PROOF.json or OUTPUT_HASHES.json has a
+// fault, or if an output path is ill formed, since that output was not read.
 func (g *Gated) Bundle() (*Bundle, bool) { return g.bundle, g.bundle != nil }
 
 // Attested returns the bundle of [Attest], under the same conditions.

@@ -18,11 +18,11 @@ const MaxHoles = bundle.MaxHoles
 // outputs are holes. It is not a verdict.
 var ErrHoles = bundle.ErrHoles
 
-// sizes are what the outputs of a run have on the disk.
+// sizes are the sizes of the outputs of a run on the disk.
 type sizes struct{ bytes, holes int64 }
 
-// survey looks at every output, in parallel, before any is hashed. What cannot be
-// looked at counts nothing: hashing finds out why.
+// survey stats every output, in parallel, before any is hashed. An output that cannot be examined
+// counts as empty: hashing returns the error.
 func survey(ctx context.Context, project *pathsafe.Dir, declared []declaration) []sizes {
 	all := make([]sizes, len(declared))
 	newOpener := func() *pathsafe.Opener { return new(pathsafe.Opener) }
@@ -71,7 +71,7 @@ func addUp(a, b int64) int64 {
 type sparse struct {
 	f    *pathsafe.File
 	data int64 // from here on the file is queried again
-	hole int64 // the hole that ends at data begins here
+	hole int64 // the start of the hole that ends at data
 }
 
 // newSparse returns a reader of f. A file whose holes are unknown is read as a whole.
@@ -82,7 +82,7 @@ func newSparse(f *pathsafe.File, st pathsafe.Stat) io.ReaderAt {
 	return &sparse{f: f}
 }
 
-// ReadAt fills p with zeros where it lies in a hole, and else reads.
+// ReadAt fills the part of p that is in a hole with zeros, and reads the rest.
 func (s *sparse) ReadAt(p []byte, off int64) (int, error) {
 	if off >= s.data {
 		s.look(off)

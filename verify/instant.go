@@ -9,16 +9,16 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// instant is a time of RFC 3339. Package time knows neither leap seconds nor
-// more than nine digits of a fraction, and order in time depends on both.
+// instant is a time of RFC 3339. Package time supports neither leap seconds nor more than nine
+// digits of a fraction, and the order in time depends on both.
 type instant struct {
 	second   time.Time // the one before, of a leap second
 	leap     bool
 	fraction string // "" or a point and digits, the last of which is not 0
 }
 
-// rfc3339Form is the grammar of RFC 3339, section 5.6. Package time would take
-// more than that: a comma, an hour of one digit, an offset of 25 hours.
+// rfc3339Form is the grammar of RFC 3339, section 5.6. Package time accepts more: a comma, an hour
+// of one digit, an offset of 25 hours.
 var rfc3339Form = regexp.MustCompile(`^(\d{4}-\d\d-\d\dT\d\d:\d\d:)(\d\d)(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 func rfc3339(v canonjson.Value) (instant, error) {

@@ -16,7 +16,7 @@ type Sources struct {
 	used []*pathsafe.File // to be closed
 }
 
-// keptSource is an open source, and what it was when it was hashed.
+// keptSource is an open source, with its state when it was hashed.
 type keptSource struct {
 	file *pathsafe.File
 	id   pathsafe.ID
@@ -26,8 +26,8 @@ type keptSource struct {
 // closeAtOnce is how many sources are closed together after use.
 const closeAtOnce = 128
 
-// keep takes over the file that an output was read from, unless it returns false. Holes are found
-// by moving the offset from which a copy begins, so a file with holes is not kept.
+// keep takes ownership of the file that an output was read from, unless it returns false. Searching
+// for holes moves the offset from which a copy starts, so a file with holes is not kept.
 func (s *Sources) keep(of *output, f *pathsafe.File, st pathsafe.Stat) bool {
 	if s == nil || st.Size > st.Allocated || !f.Keep() {
 		return false
@@ -42,7 +42,7 @@ func (s *Sources) keep(of *output, f *pathsafe.File, st pathsafe.Stat) bool {
 }
 
 // take returns the kept source of an output, once, if a new lookup of its name leads to the same
-// file and that has the size that it had; nil otherwise.
+// file and its size is unchanged, and nil otherwise.
 func (s *Sources) take(o Output, near *pathsafe.Opener) *pathsafe.File {
 	if s == nil {
 		return nil

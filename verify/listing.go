@@ -29,10 +29,10 @@ type Entry struct {
 	Digest [sha256.Size]byte
 }
 
-// List verifies what was signed, and no output: phases 1 to 8 and 10 of SPECTRUM-05. Instead
-// of phase 9 it rejects an output whose path or hash is malformed, with the code that [Strict]
-// has for it. The run needs no project root. The error is a [*Reject], unless no verdict was
-// reached; with an error there is no listing.
+// List verifies what was signed, without the outputs: phases 1 to 8 and 10 of SPECTRUM-05. Instead
+// of phase 9 it rejects an output whose path or hash is malformed, with the code that [Strict] has
+// for it. The run needs no project root. It returns a [*Reject], unless no verdict was reached; on
+// an error there is no listing.
 func List(ctx context.Context, run *Run) (*Listing, error) {
 	e := examination{run: run, listing: true}
 	if err := e.examine(ctx); err != nil {

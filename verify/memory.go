@@ -38,8 +38,8 @@ func Memory(ctx context.Context, runs []*Run, watch Watch) error {
 	return nil
 }
 
-// checkOrder requires completed_at to ascend strictly where two consecutive runs both have it,
-// and to be RFC 3339 wherever it exists.
+// checkOrder requires completed_at to ascend strictly between two consecutive runs that both have
+// it, and to be RFC 3339 wherever it exists.
 func checkOrder(runs []*Run, bundles []resumed) error {
 	var o ordering
 	for i, b := range bundles {
@@ -91,8 +91,8 @@ func checkReferences(runs []*Run, bundles []resumed) error {
 	return nil
 }
 
-// inputsAre checks TASK_SPEC.inputs. Without it there is no reference; a value that is not an
-// array of strings refers to no output.
+// inputsAre checks TASK_SPEC.inputs. A missing value, or one that is not an array of strings,
+// refers to no output.
 func inputsAre(available map[string]bool, taskSpec canonjson.Object) *Reject {
 	inputs, ok := taskSpec.Get("inputs")
 	if !ok {

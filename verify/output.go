@@ -71,7 +71,7 @@ func (w Watch) oneAtATime() Watch {
 	return w
 }
 
-// list reports how many outputs are to be hashed, and their bytes as far as known.
+// list reports the number of outputs to be hashed, and their bytes as far as known.
 func (w Watch) list(all []sizes) {
 	if w.Listed == nil {
 		return
@@ -83,8 +83,8 @@ func (w Watch) list(all []sizes) {
 	w.Listed(len(all), bytes)
 }
 
-// declaration is one entry of "hashes", as it was signed. There may be millions,
-// so nothing is kept that can be computed again.
+// declaration is one entry of the signed "hashes". There may be millions, so it stores nothing that
+// can be computed again.
 type declaration struct {
 	name string
 	hash canonjson.Value // a string
@@ -95,13 +95,13 @@ func (d *declaration) wellFormed() bool {
 	return err == nil
 }
 
-// output is a declared file that was read and is the one that was signed.
+// output is a declared file that was read and matches the signed hash.
 type output struct {
 	path   pathsafe.Path
 	table  blockhash.Table
 	source fs.FileMode // permission bits of the source
 	perm   fs.FileMode // the signed ones, or the same, with the set-id bits of the source
-	nsec   int32       // with sec, the time of last modification: a time.Time takes more room
+	nsec   int32       // with sec, the time of last modification: smaller than a time.Time
 	sec    int64
 }
 
@@ -120,7 +120,7 @@ func declarationsOf(hashes canonjson.Object) ([]declaration, error) {
 	return declared, nil
 }
 
-// outputPolicy is what differs between the laws that read outputs.
+// outputPolicy are the differences between the laws that read outputs.
 type outputPolicy struct {
 	// skipIllFormed leaves ill-formed paths to the restore.
 	skipIllFormed bool
@@ -128,9 +128,9 @@ type outputPolicy struct {
 	blocks        *signedBlocks // that outputs are compared with; nil for none
 }
 
-// hashOutputs reads every declared output on all cores and compares it with the signed hash.
-// The error is that of the first failure in order. An output that the policy leaves out is the
-// zero output.
+// hashOutputs reads every declared output on all cores and compares it with the signed hash. It
+// returns the error of the first failure in order. An output that the policy skips is the zero
+// output.
 func hashOutputs(ctx context.Context, project *pathsafe.Dir, declared []declaration, policy outputPolicy) ([]output, error) {
 	policy.watch = policy.watch.oneAtATime()
 	if policy.blocks == nil {
@@ -207,9 +207,9 @@ func (d *declaration) text() string {
 	return text
 }
 
-// readLimit limits how much of a file is read: its size when it was opened, so that reading a
-// growing file ends, and one byte more, so that such a file is not taken for the signed one.
-// Some file systems report 0 for generated files; a little of such a file is read.
+// readLimit returns the maximum number of bytes to read of a file: its size when it was opened, so
+// that reading a growing file ends, plus one byte, so that such a file does not match the signed
+// hash. Some file systems report 0 for generated files; a small part of such a file is read.
 func readLimit(size int64) int64 {
 	if size == 0 {
 		return 1 << 20

@@ -15,14 +15,14 @@ var supportedSemvers = []string{"1.0.0", "1.0.1", "1.1.0"}
 var resumeOrder = []string{bundle.TaskSpec, bundle.Status, bundle.OutputHashes}
 
 // Resume verifies one bundle by SPECTRUM-02. This law ignores signatures, so nothing can be
-// restored from what it accepts. buildID is the build that the bundle must come from (its
+// restored from a bundle that it accepts. buildID is the required build of the bundle (the law's
 // strict mode), or "".
 func Resume(ctx context.Context, run *Run, buildID string, watch Watch) error {
 	_, err := resume(ctx, run, buildID, watch)
 	return err
 }
 
-// resumed is what SPECTRUM-03 needs of a bundle that SPECTRUM-02 accepted.
+// resumed is the part of an accepted SPECTRUM-02 bundle that SPECTRUM-03 uses.
 type resumed struct {
 	taskSpec, status canonjson.Object
 	outputs          []declaration

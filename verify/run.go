@@ -14,20 +14,20 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Run is a run directory that may hold a bundle, together with the project
-// root that its output paths are relative to. Nothing in it has been verified.
+// Run is a run directory that may contain a bundle, together with the project root that its output
+// paths are relative to. Nothing in it has been verified.
 type Run struct {
 	id      string
 	at      location
 	project *pathsafe.Dir
-	dir     *pathsafe.Dir // nil while it is not being read
+	dir     *pathsafe.Dir // nil while it is not read
 	err     error         // why it could not be opened
 	first   *pathsafe.ID  // of the directory that was opened first
 	held    bool          // it is not opened again
 	sealed  string        // the bundle root that it must have; "" for any
 }
 
-// location is where a run directory is found.
+// location is the path of a run directory.
 type location struct {
 	path string
 	runs *pathsafe.Dir // nil: by its path; else by its name in this directory
@@ -65,13 +65,13 @@ func RunIn(project, dir *pathsafe.Dir, id string) *Run {
 	return &Run{id: id, at: location{path: dir.Name()}, project: project, dir: dir, held: true}
 }
 
-// Expect has no law accept another bundle than that of a bundle root, 64 lower-case hex digits: for
-// a run that is known by what was sealed there, and whose directory another process can exchange at
+// Expect makes every law reject a bundle with another root than bundleRoot, 64 lower-case hex
+// digits: for a run that is known by its seal, and whose directory another process can exchange at
 // any moment.
 func (r *Run) Expect(bundleRoot string) { r.sealed = bundleRoot }
 
-// enter opens the run directory, unless it is open. A verdict is on one directory: one that
-// has replaced it since is not entered.
+// enter opens the run directory, unless it is open. A verdict is on one directory: it returns an
+// error for one that has replaced it.
 func (r *Run) enter() error {
 	if r.dir != nil || r.err != nil {
 		return r.err

@@ -111,7 +111,7 @@ func exactFields(name string, o canonjson.Object, want ...string) error {
 	return nil
 }
 
-// unknownField finds the first field, in byte order, that is not known.
+// unknownField returns the first unknown field, in byte order, or false.
 func unknownField(o canonjson.Object, known []string) (string, bool) {
 	for name := range o.Members() {
 		if !slices.Contains(known, name) {
@@ -121,7 +121,7 @@ func unknownField(o canonjson.Object, known []string) (string, bool) {
 	return "", false
 }
 
-// missingField finds the first of the wanted fields that is not there.
+// missingField returns the first missing field, or false.
 func missingField(o canonjson.Object, want []string) (string, bool) {
 	for _, name := range want {
 		if _, ok := o.Get(name); !ok {

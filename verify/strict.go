@@ -15,9 +15,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// Strict verifies one bundle by SPECTRUM-05, strict, with the run-status check.
-// It has no options: strict is the only mode of the strict law. The error is a
-// [*Reject], unless no verdict was reached; with an error there is no bundle.
+// Strict verifies one bundle by SPECTRUM-05, strict, with the run-status check. It has no options:
+// strict is the only mode of this law. It returns a [*Reject], unless no verdict was reached; on an
+// error there is no bundle.
 func Strict(ctx context.Context, run *Run, watch Watch) (*Bundle, error) {
 	e := examination{run: run, watch: watch}
 	if err := e.examine(ctx); err != nil {
@@ -26,8 +26,7 @@ func Strict(ctx context.Context, run *Run, watch Watch) (*Bundle, error) {
 	return e.bundle()
 }
 
-// examination is one bundle on its way through the phases of SPECTRUM-05. Each
-// phase relies on those before it.
+// examination is one bundle during the phases of SPECTRUM-05. Each phase relies on those before it.
 type examination struct {
 	run   *Run
 	watch Watch
@@ -48,12 +47,12 @@ type examination struct {
 	kept      []*keptArtifact  // if the watch requires them
 	dir       pathsafe.ID      // of the run directory, with kept
 	dirPerm   fs.FileMode      // its permission bits
-	declared  canonjson.Object // "hashes"; empty when hashes says it cannot be used
+	declared  canonjson.Object // "hashes"; empty if they cannot be used
 	key       identity
 	root      string
 	entries   []declaration     // the same, one by one
 	outputs   []output          // the outputs that were read
-	dirs      []directory       // on the way to them
+	dirs      []directory       // their parent directories
 	proofSum  [sha256.Size]byte // SHA-256 of PROOF.json
 	blocks    signedBlocks
 }
@@ -129,12 +128,12 @@ func (e *examination) parse(context.Context) error {
 	return nil
 }
 
-// cannotRead reports whether a bundle that is the reader's own, and that no law gives a
-// verdict on, cannot be read on this machine. Of a candidate the same is a verdict.
+// cannotRead reports whether the reader's own bundle, on which no law has a verdict, cannot be read
+// on this machine. For a candidate the same error is a verdict.
 func cannotRead(err error) bool { return machine.IsFault(err) || errors.Is(err, fs.ErrPermission) }
 
-// readArtifact reads an artifact. Only the bytes of TASK_SPEC.json are needed once it is
-// parsed; keep records what a later reader checks the others against.
+// readArtifact reads an artifact. Only the bytes of TASK_SPEC.json are needed after parsing; keep
+// records the state of the file, against which a later reader checks it.
 func (e *examination) readArtifact(name string) (artifact, error) {
 	raw, st, err := e.run.readRaw(name)
 	if err != nil {

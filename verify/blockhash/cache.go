@@ -50,7 +50,7 @@ func (c *Cache) get(t *Table, block int64, p []byte, from int64) bool {
 	return true
 }
 
-// put keeps a copy of a checked block, in the memory of a dropped one.
+// put stores a copy of a checked block, in the memory of a dropped one.
 func (c *Cache) put(t *Table, block int64, data []byte) {
 	if c == nil {
 		return
@@ -70,8 +70,8 @@ func (c *Cache) put(t *Table, block int64, data []byte) {
 	c.all[key] = c.order.PushBack(kept)
 }
 
-// makeRoom returns space for n bytes, in the memory of a dropped block if there is one; nil if
-// the cache is smaller than that.
+// makeRoom returns memory for n bytes, of a dropped block if there is one, or nil if the cache is
+// smaller than that.
 func (c *Cache) makeRoom(n int) *cachedBlock {
 	if n > c.size {
 		return nil
@@ -88,7 +88,7 @@ func (c *Cache) makeRoom(n int) *cachedBlock {
 		}
 	}
 	if free.data == nil {
-		free.data = make([]byte, 0, n) // to append would take more than it needs
+		free.data = make([]byte, 0, n) // append would allocate more
 	}
 	return free
 }

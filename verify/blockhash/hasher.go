@@ -10,17 +10,17 @@ import (
 	"slices"
 )
 
-// Hasher makes tables. It holds a buffer, so one is made for each worker and
-// used for many files; it must not be used by two goroutines at once.
+// Hasher makes tables. It has a buffer, so there is one for each worker, for many files. It is not
+// safe for concurrent use.
 type Hasher struct {
 	hash  hash.Hash
 	buf   []byte
-	marks []byte // of the file at hand
+	marks []byte // of the current file
 	tags  bool
 	nonce nonce
 
 	every  int64  // bytes between two chaining values in values; 0 for none
-	values []byte // of the file at hand
+	values []byte // of the current file
 }
 
 // readSize is how much is read at once: several blocks, and few enough bytes
@@ -48,7 +48,7 @@ func (h *Hasher) Every(bytes int64) *Hasher {
 }
 
 // Values returns the chaining values between blocks, in order, of the file that [Hasher.Sum] read
-// last, in the size of blocks that was given to [Hasher.Every]. They are valid until the next Sum.
+// last, for the block size that was passed to [Hasher.Every]. They are valid until the next Sum.
 func (h *Hasher) Values() []byte { return h.values }
 
 // Sum reads r from its start, at most limit bytes, and returns the table of the bytes read. A
@@ -81,7 +81,7 @@ func (h *Hasher) begin() Table {
 	return Table{}
 }
 
-// add hashes data, which begins at a block boundary.
+// add hashes data, which starts at a block boundary.
 func (h *Hasher) add(t *Table, data []byte) {
 	for len(data) > 0 {
 		n := min(int(t.blockSize()), len(data))
@@ -92,8 +92,7 @@ func (h *Hasher) add(t *Table, data []byte) {
 	}
 }
 
-// mark notes what one block will be checked against: its tag, or the state
-// before it.
+// mark records the value against which a block will be checked: its tag, or the state before it.
 func (h *Hasher) mark(t *Table, block []byte) {
 	if h.every > 0 && t.size > 0 && t.size%h.every == 0 {
 		h.values = appendState(h.values, h.hash)
@@ -118,7 +117,7 @@ func (h *Hasher) end(t Table) (Table, error) {
 	return t, nil
 }
 
-// readFull reads len(p) bytes at off, or as many as there are.
+// readFull reads len(p) bytes at off, or fewer at the end.
 func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	n, err := r.ReadAt(p, off)
 	if errors.Is(err, io.EOF) {

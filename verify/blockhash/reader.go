@@ -13,7 +13,7 @@ import (
 // MismatchError reports that the bytes read are not the signed ones.
 type MismatchError struct {
 	Block int64 // its number, from 0
-	Off   int64 // where the block begins, in bytes
+	Off   int64 // offset of the block, in bytes
 	Len   int   // how long it is
 	Got   int   // how many bytes could be read; less than Len when the file is too short
 }
@@ -36,12 +36,12 @@ type Reader struct {
 // NewReader returns a Reader of src, whose table is t.
 func NewReader(src io.ReaderAt, t *Table) *Reader { return &Reader{src: src, table: t} }
 
-// Cached returns a Reader that keeps blocks of which only a part was wanted in
-// a cache; a nil cache keeps nothing. A cache knows a table by its address, so
-// the table must not be overwritten as long as the cache lives.
+// Cached returns a Reader that stores partially read blocks in a cache; a nil cache stores nothing.
+// A cache identifies a table by its address, so the table must not be overwritten as long as the
+// cache exists.
 func (r *Reader) Cached(c *Cache) *Reader { return &Reader{r.src, r.table, c} }
 
-// scratch is what checking one block takes.
+// scratch is the memory for checking one block.
 type scratch struct {
 	block [BlockSize]byte
 	nonce nonce
@@ -104,8 +104,7 @@ type blockError struct {
 
 func (e *blockError) Error() string { return e.err.Error() }
 
-// copyBlocks checks the blocks from i up to end, and copies what belongs into
-// p, which begins at off.
+// copyBlocks checks the blocks from i to end-1, and copies their part of p, which starts at off.
 func (r *Reader) copyBlocks(p []byte, off, i, end int64) error {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -153,9 +152,8 @@ func (r *Reader) block(i int64, s *scratch) ([]byte, error) {
 	return s.block[:n], nil
 }
 
-// Check reads all of the source and returns the error of its first bad block,
-// on all cores when there are many blocks. Bytes of the source beyond the
-// table's size are not looked at.
+// Check reads all of the source and returns the error of its first bad block. It uses all cores if
+// there are many blocks. Bytes of the source beyond the table's size are ignored.
 func (r *Reader) Check(ctx context.Context) error {
 	tasks := (r.table.Blocks() + taskBlocks - 1) / taskBlocks
 	return inorder.Do(ctx, int(tasks), func(task int) error {
@@ -163,7 +161,7 @@ func (r *Reader) Check(ctx context.Context) error {
 	})
 }
 
-// taskBlocks is how many neighbouring blocks one goroutine takes at a time.
+// taskBlocks is the number of neighbouring blocks that one goroutine checks at a time.
 const taskBlocks = 16
 
 // checkBlocks checks one task's blocks from block i on.

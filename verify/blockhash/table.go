@@ -19,10 +19,9 @@ const BlockSize = 64 << 10
 // check, so blocks are smaller: see docs/performance.md for the measurements.
 const TagBlockSize = 32 << 10
 
-// Table holds a file's size, its SHA-256, and what its blocks are checked
-// against: the chaining value at the end of every block but the last (32 bytes
-// each), or, in a table that a tagging [Hasher] made, a tag of every block (16
-// bytes each). The zero Table belongs to no file.
+// Table has a file's size, its SHA-256, and values to check its blocks: the chaining value at the
+// end of every block but the last (32 bytes each) or, in a table of a tagging [Hasher], a tag of
+// every block (16 bytes each). The zero Table belongs to no file.
 type Table struct {
 	size   int64
 	serial uint64 // of a table with tags; 0 in one of chaining values
@@ -52,7 +51,7 @@ func (t *Table) blockLen(i int64) int {
 	return int(min(t.blockSize(), t.size-i*t.blockSize()))
 }
 
-// holds reports whether data is block i. The caller lends the nonce.
+// holds reports whether data is block i. The nonce is memory of the caller.
 func (t *Table) holds(i int64, data []byte, n *nonce) bool {
 	if t.serial != 0 {
 		return tagHolds(t.marks[i*tagLen:(i+1)*tagLen], n.set(t.serial, i), data)
@@ -64,8 +63,8 @@ func (t *Table) holds(i int64, data []byte, n *nonce) bool {
 }
 
 // LeadsTo reports whether a block of a file at offset off, a multiple of 64, leads from the
-// chaining value before it (nil: the beginning of the file) to the one after it. The block has a
-// multiple of 64 bytes.
+// chaining value before it (nil: at the start of the file) to the one after it. The length of the
+// block is a multiple of 64.
 func LeadsTo(before []byte, off int64, block, after []byte) bool {
 	h := hashers.Get().(hash.Hash)
 	defer hashers.Put(h)

@@ -28,7 +28,7 @@ type blockKey struct {
 
 type cachedBlock struct {
 	key   blockKey
-	ready chan struct{} // closed when n or err is there
+	ready chan struct{} // closed when n or err is set
 	buf   []byte
 	n     int
 	err   error
@@ -44,7 +44,7 @@ func NewCache(bytes int64) *Cache {
 	return &Cache{size: bytes, all: make(map[blockKey]*cachedBlock), order: list.New()}
 }
 
-// errLoad is what callers get that wait for a block whose check panicked.
+// errLoad is returned to callers that wait for a block whose check panicked.
 var errLoad = errors.New("the check of this block has failed")
 
 var buffers sync.Pool
@@ -57,10 +57,11 @@ func buffer(block int64) []byte {
 	return make([]byte, block)
 }
 
-// recycle takes that memory back.
+// recycle returns the memory of a block.
 func recycle(buf []byte) { buffers.Put(&buf) }
 
-// use calls do with a block. One that is not kept is loaded; an error is that of load, or of ctx.
+// use calls do with a block, and loads the block if it is not cached. It returns the error of load,
+// or of ctx.
 func (c *Cache) use(ctx context.Context, key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) error {
 	if c == nil {
 		buf := buffer(block)
@@ -78,7 +79,7 @@ func (c *Cache) use(ctx context.Context, key blockKey, block int64, load func(bu
 	}
 }
 
-// useOnce is use, unless the block was being loaded by another reader that gave up.
+// useOnce is use, except that it fails if another reader was loading the block and gave up.
 func (c *Cache) useOnce(ctx context.Context, key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) (err error, isLeft bool) {
 	b, fresh := c.take(key)
 	defer c.release(b)
@@ -123,8 +124,8 @@ func (c *Cache) take(key blockKey) (b *cachedBlock, fresh bool) {
 	return b, true
 }
 
-// keep makes a loaded block one that is kept, and drops others. One with an error is forgotten:
-// the next reader tries again.
+// keep caches a loaded block, and drops others. A block with an error is dropped, so that the next
+// reader tries again.
 func (c *Cache) keep(b *cachedBlock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 )
 
-// A Source is a source whose reads take long, and can go wrong on the way. A [Reader] uses these
-// methods where its source has them.
+// A Source is a source whose reads are slow and can fail. A [Reader] uses these methods if its
+// source has them.
 type Source interface {
 	io.ReaderAt
 
-	// ReadContext is ReadAt until ctx is done. Then its error is that of ctx.
+	// ReadContext is ReadAt, but returns the error of ctx when ctx is done.
 	ReadContext(ctx context.Context, p []byte, off int64) (int, error)
 
 	// ReadAgain is ReadContext of bytes that were wrong when they were read before.
@@ -28,7 +28,7 @@ type Source interface {
 // parallel use if the source is.
 type Reader struct {
 	src     io.ReaderAt
-	slow    Source // the same; nil if it is none
+	slow    Source // the same, if it is a Source; else nil
 	table   *Table
 	file    int
 	digest  [sha256.Size]byte
@@ -122,7 +122,7 @@ func (r *Reader) readBlocks(ctx context.Context, p []byte, off int64) (int, erro
 	return 0, err
 }
 
-// copyBlock checks block i, and copies the part of it that belongs into p, which begins at off.
+// copyBlock checks block i, and copies its part of p, which starts at off.
 func (r *Reader) copyBlock(ctx context.Context, p []byte, off, i int64) error {
 	begin := i * r.table.block
 	into, from := p, int64(0)
@@ -146,7 +146,7 @@ func (r *Reader) copyBlock(ctx context.Context, p []byte, off, i int64) error {
 // blockLen is the number of bytes in block i.
 func (r *Reader) blockLen(i int64) int { return int(min(r.table.block, r.size-i*r.table.block)) }
 
-// block reads and checks block i. With an error there is no byte.
+// block reads and checks block i. On an error it returns 0 bytes.
 func (r *Reader) block(ctx context.Context, buf []byte, i int64) (int, error) {
 	want, off := r.blockLen(i), i*r.table.block
 	ways := []func(ctx context.Context, p []byte, off int64) (int, error){

@@ -20,16 +20,15 @@ const (
 	MaxBlock = 4 << 20  // the largest
 	MaxSize  = 256 << 20
 
-	// The times of a table are those that RFC 3339 can write, in the years 0000 to 9999.
+	// Times are limited to those that RFC 3339 can represent, in the years 0000 to 9999.
 	minSec, maxSec = -62_167_219_200, 253_402_300_799
 
 	// DefaultBlock is the size of a block, unless a table of such blocks would be too large:
-	// a block is hashed as a whole for each of its bytes that is read, and its chaining value
-	// takes 32 bytes.
+	// reading a byte hashes the whole block, and a chaining value has 32 bytes.
 	DefaultBlock = 256 << 10
 )
 
-// magic is how a table of form 1 begins.
+// magic is the beginning of a table of form 1.
 const magic = "spectrum blocks 1\n"
 
 // The lengths of the parts of a table, in bytes. All numbers are big endian.
@@ -46,12 +45,12 @@ const (
 type Table struct {
 	raw   []byte
 	block int64
-	at    []uint32 // where the attributes of each file begin in raw
+	at    []uint32 // offsets of the attributes of each file in raw
 	first []uint32 // the number of the first block of each file, and of all blocks
 	bytes int64    // the sizes of all files
 }
 
-// Attributes are what a table has of a file beside its blocks.
+// Attributes are the properties of a file in a table, besides its blocks.
 type Attributes struct {
 	Size int64
 	Perm fs.FileMode // permission bits only
@@ -59,7 +58,7 @@ type Attributes struct {
 	Nsec int32
 }
 
-// Entry is a file of a table that is to be made.
+// Entry is a file of a table to be made.
 type Entry struct {
 	Path string
 	Attributes
@@ -82,18 +81,18 @@ func Blocks(size, block int64) int64 {
 	return (size-1)/block + 1
 }
 
-// ValuesLen returns how many bytes the chaining values of a file of this size take.
+// ValuesLen returns the number of bytes of the chaining values of a file of this size.
 func ValuesLen(size, block int64) int64 { return (Blocks(size, block) - 1) * valueLen }
 
-// Draft is a table that is to be made.
+// Draft is a table to be made.
 type Draft struct {
 	Block   int64
-	DirPerm func(dir string) fs.FileMode // of a directory on the way to a file, beneath the project root
+	DirPerm func(dir string) fs.FileMode // of a parent directory of a file, beneath the project root
 	Entries iter.Seq[Entry]              // in ascending order of the path's bytes
 }
 
-// BlockFor returns the size of the blocks with which a table of these files, by path and size,
-// is not too large: the smallest from [DefaultBlock] on, or 0 if there is none.
+// BlockFor returns the smallest block size from [DefaultBlock] with which a table of these files,
+// by path and size, is not too large, or 0 if there is none.
 func BlockFor(files iter.Seq2[string, int64]) int64 {
 	for block := int64(DefaultBlock); block <= MaxBlock; block *= 2 {
 		room, last := int64(headLen), ""
@@ -265,7 +264,7 @@ func (p *parser) mode() fs.FileMode {
 	return mode
 }
 
-// modes takes so many of them.
+// modes reads n modes.
 func (p *parser) modes(n int) {
 	bad := false
 	for range n {
@@ -275,8 +274,8 @@ func (p *parser) modes(n int) {
 	p.badMode = bad
 }
 
-// newDirs is how many directories lead to a path and not to the one before it. Of sorted paths
-// each directory is new once.
+// newDirs returns the number of parent directories of a path that are not parents of the path
+// before it. With sorted paths each directory is new once.
 func newDirs(last, path string) int {
 	return strings.Count(path[SharedDirs(last, path):], "/")
 }
@@ -348,8 +347,8 @@ func (t *Table) path(i int) string {
 	return string(t.raw[begin+lenLen:][:n])
 }
 
-// Dirs yields the directories on the way to the files beneath the project root, each after its own
-// parent, and their permission bits.
+// Dirs yields the parent directories of the files beneath the project root, each after its own
+// parent, with their permission bits.
 func (t *Table) Dirs() iter.Seq2[string, fs.FileMode] {
 	return func(yield func(string, fs.FileMode) bool) {
 		last := ""

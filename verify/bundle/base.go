@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxCarried is how many unchanged files a set that only removes carries. One is needed, and that it
-// is still there as it was: with several a change of one does not keep the removals from a root.
+// MaxCarried is the number of unchanged files in a change set that only removes. One is required,
+// and it must be unchanged in the restore root; with several, a change of one does not block the
+// removals.
 const MaxCarried = 3
 
 // Counts are the files of a change set. A file that is carried is unchanged: it is an output since a
@@ -40,27 +41,27 @@ var ErrUnchanged = errors.New("nothing has changed since the base")
 // ErrNothingCarried is why a set that only removes cannot be sealed.
 var ErrNothingCarried = errors.New("files were only removed, but a bundle needs at least one file, and no unchanged file is available whose name is neither hidden nor restricted")
 
-// BaseList is a base whose files are known already: nothing of it is read.
+// BaseList is a base whose files are already known and need not be read.
 type BaseList struct {
 	Files []BaseFile // in any order, no path twice
-	// Links are the symbolic links, by path: where each leads. One that is the same in the project
-	// is left alone, any other has no form.
+	// Links are the targets of the symbolic links, by path. A link that is the same in the project
+	// is ignored; any other cannot be represented.
 	Links    map[string]string
-	HasModes bool // whether a file is executable is known, and compared
+	HasModes bool // whether the executable bits are known, and compared
 }
 
-// BaseFile is one of its files. A path may be of any form that [pathsafe.Found] takes: one that no
-// output can have is an error only where no rule leaves it out.
+// BaseFile is one of its files. Any path that [pathsafe.Found] accepts is valid: one that no output
+// can have is an error only if no rule excludes it.
 type BaseFile struct {
 	Known
 	Executable bool
-	// Doubt, unless empty, is the reason why the file may have had other bytes, as the end of
-	// a sentence. If the project has the same bytes, the file is unchanged; otherwise the
-	// error is a [*DoubtError].
+	// Doubt, unless empty, is the reason why the file may have had other bytes, as the end of a
+	// sentence. If the project has the same bytes, the file is unchanged; otherwise a [*DoubtError]
+	// is returned.
 	Doubt string
 }
 
-// A DoubtError is a file that differs from a base of which it is not known whether it had those bytes.
+// A DoubtError is returned for a file that differs from a base whose bytes are uncertain.
 type DoubtError struct{ Path, Doubt string }
 
 func (e *DoubtError) Error() string {
@@ -154,13 +155,13 @@ func (c *comparison) openBase(opts SealOptions, rules *ignore.Rules) error {
 	return err
 }
 
-// baseArg finds what an argument names in the base.
+// baseArg finds the files of an argument in the base.
 func (c *comparison) baseArg(arg string) error {
 	if c.list == nil {
 		return c.base.arg(arg)
 	}
 	found := false
-	// isCompared reports whether a path is that of the argument, or beneath it and not left out.
+	// isCompared reports whether a path is the argument, or beneath it and not excluded.
 	isCompared := func(name string) (bool, error) {
 		if arg != Whole && name != arg && !strings.HasPrefix(name, arg+"/") {
 			return false, nil
@@ -212,8 +213,8 @@ func (c *comparison) baseArg(arg string) error {
 // parentOf is the directory of a path, "" for the project root.
 func parentOf(name string) string { return name[:max(0, strings.LastIndexByte(name, '/'))] }
 
-// leavesOut reports whether a file of a list would be left out of a seal of what an argument names:
-// itself, or a directory above it that is not named.
+// leavesOut reports whether sealing an argument would exclude a file of a list: by its own name, or
+// by a directory above it that is not an argument.
 func (c *comparison) leavesOut(arg, name string) (bool, error) {
 	mode := fs.FileMode(0)
 	for up := name; up != "" && up != arg; up = parentOf(up) {
@@ -228,7 +229,7 @@ func (c *comparison) leavesOut(arg, name string) (bool, error) {
 
 func isNothing(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
 
-// sort puts the files in order, each once.
+// sort sorts the files and removes duplicates.
 func (c *collecting) sort() {
 	slices.SortFunc(c.outputs, func(a, b output) int { return strings.Compare(a.path.String(), b.path.String()) })
 	c.outputs = slices.CompactFunc(c.outputs, func(a, b output) bool { return a.path == b.path })

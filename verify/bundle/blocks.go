@@ -29,22 +29,22 @@ const BlocksMember = "blocks"
 // blocksForm is the form of the claim and of the file.
 const blocksForm = "1"
 
-// A BlocksClaim is what a TASK_SPEC.json has of the block table of a bundle.
+// A BlocksClaim is the claim of a TASK_SPEC.json about the block table of a bundle.
 type BlocksClaim struct {
 	Block int64             // bytes in a block
 	Table [sha256.Size]byte // SHA-256 of [BlocksFile]
 	Proof [sha256.Size]byte // SHA-256 of PROOF.json, which nothing else signs
 }
 
-// member returns what the member [BlocksMember] of constraints has to be.
+// member returns the required member [BlocksMember] of constraints.
 func (c BlocksClaim) member() map[string]any {
 	return map[string]any{
 		"block": c.Block, "form": 1, "proof": HashPrefix + hex.EncodeToString(c.Proof[:]), "table": HashPrefix + hex.EncodeToString(c.Table[:]),
 	}
 }
 
-// ClaimedBlocks returns the claim in TASK_SPEC.json; named is false if there is none. The error
-// reports a malformed claim.
+// ClaimedBlocks returns the claim in TASK_SPEC.json; named is false if there is none. It returns an
+// error for a malformed claim.
 func ClaimedBlocks(taskSpec canonjson.Object) (c BlocksClaim, named bool, err error) {
 	value, _ := taskSpec.Get("constraints")
 	constraints, _ := value.Object()
@@ -128,7 +128,7 @@ func tableOf(project *pathsafe.Dir, outputs []output) (*blocktable.Table, error)
 	return t, nil
 }
 
-// grantedBy is what a directory on the way to an output grants.
+// grantedBy returns the permissions of a parent directory of an output.
 func grantedBy(project *pathsafe.Dir, dir string) (fs.FileMode, error) {
 	path, err := pathsafe.Parse(dir)
 	if err != nil {

@@ -39,8 +39,8 @@ type Changes struct {
 // Base is the content of the file that a producer started from.
 type Base [sha256.Size]byte
 
-// Base returns what the producer started from at an output or a removed path, and whether that was
-// anything.
+// Base returns the file that the producer started from at an output or a removed path, and whether
+// it existed.
 func (c *Changes) Base(path string) (was Base, exists bool) {
 	if base := c.base[path]; base != nil {
 		return *base, true
@@ -57,7 +57,7 @@ func (c *Changes) Removes() []pathsafe.Path { return slices.Clone(c.removes) }
 // Bytes returns the content of [ChangesFile].
 func (c *Changes) Bytes() []byte { return bytes.Clone(c.raw) }
 
-// Claim returns what the member [ChangesMember] of constraints has to say.
+// Claim returns the required member [ChangesMember] of constraints.
 func (c *Changes) Claim() map[string]any {
 	sum := sha256.Sum256(c.raw)
 	return map[string]any{"form": 1, "sha256": hex.EncodeToString(sum[:])}
@@ -84,8 +84,8 @@ func (c *Changes) Only(keep func(path string) bool) (*Changes, error) {
 	return d.Changes()
 }
 
-// ChangesDraft is a change set that is to be made. The paths of Base that are not in Removes are
-// the outputs.
+// ChangesDraft is a change set to be made. The paths of Base that are not in Removes are the
+// outputs.
 type ChangesDraft struct {
 	Base                map[string]*Base
 	Executable, Removes []string // in any order
@@ -120,8 +120,8 @@ func (d ChangesDraft) Changes() (*Changes, error) {
 	return ParseChanges(raw, slices.Values(outputs))
 }
 
-// ChangesClaim returns the digest of [ChangesFile] in TASK_SPEC.json; named is false if there
-// is none. The error reports a malformed claim.
+// ChangesClaim returns the digest of [ChangesFile] in TASK_SPEC.json; named is false if there is
+// none. It returns an error for a malformed claim.
 func ChangesClaim(taskSpec canonjson.Object) (digest [sha256.Size]byte, named bool, err error) {
 	value, _ := taskSpec.Get("constraints")
 	constraints, _ := value.Object()
@@ -263,7 +263,7 @@ func ascending(name string, v canonjson.Value) ([]string, error) {
 // fits requires the change set to cover exactly these outputs and its removals, and rejects a
 // path that is both, or above or below another one.
 func (c *Changes) fits(outputs iter.Seq[string]) error {
-	taken := make(map[string]string, len(c.base)) // what each path is
+	taken := make(map[string]string, len(c.base)) // the role of each path
 	for path := range outputs {
 		if _, ok := c.base[path]; !ok {
 			return fmt.Errorf(`"base" has no content for the output %q`, path)

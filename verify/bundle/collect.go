@@ -19,12 +19,12 @@ import (
 type output struct {
 	path   pathsafe.Path
 	size   int64
-	holes  int64 // of size, bytes that take no room
+	holes  int64 // bytes of the size that are not allocated
 	digest [sha256.Size]byte
 	isExec bool   // its owner may execute it
 	doubt  string // of a base, [BaseFile.Doubt]
 
-	// Of a file that was hashed: what its block table has.
+	// The attributes of a hashed file for its block table.
 	perm   fs.FileMode
 	sec    int64
 	nsec   int32
@@ -63,10 +63,10 @@ type collecting struct {
 	other   *ignore.Rules // further rules for leaving out; nil for none
 	outputs []output
 	left    []leftOut
-	special []leftOut // what cannot be sealed by its kind
+	special []leftOut // what cannot be sealed because of its type
 }
 
-// tell reports what was left out, except for paths that another argument names.
+// tell reports what was excluded, except paths that another argument names.
 func (c *collecting) tell() {
 	left := slices.DeleteFunc(c.left, func(l leftOut) bool { return slices.Contains(c.opts.Outputs, l.path) })
 	if left = append(left, c.special...); len(left) > 0 && c.opts.LeftOut != nil {
@@ -81,7 +81,7 @@ func (c *collecting) whyNone() string {
 	return "the outputs are empty directories"
 }
 
-// arg finds what an argument names. It is sealed whatever the rules say of its own name.
+// arg finds the files of an argument. Rules do not apply to its own name.
 func (c *collecting) arg(arg string) error {
 	if arg == Whole {
 		return c.dir(c.opts.Project, "")
@@ -111,7 +111,7 @@ func (c *collecting) arg(arg string) error {
 	return c.dir(dir, arg+"/")
 }
 
-// isLink reports whether a path, to which no link leads, is one itself.
+// isLink reports whether a path is a link. No link leads to the path.
 func (c *collecting) isLink(path pathsafe.Path) bool {
 	dir, err := c.opts.Project.OpenParent(path, len(path.Components())-1)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *collecting) dir(dir *pathsafe.Dir, prefix string) error {
 	})
 }
 
-// why returns what leaves out a name that was found in a directory, if anything does.
+// why returns the reason to exclude a name that was found in a directory, or "".
 func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	top, _, _ := strings.Cut(name, "/")
@@ -178,7 +178,7 @@ func (c *collecting) why(name string, st pathsafe.Stat) (Why, error) {
 		}
 		by, err := rules.Match(name, st.Mode.IsDir())
 		if rules != c.rules && (errors.Is(err, pathsafe.ErrSymlink) || isNothing(err)) {
-			continue // the directory is none on the other side
+			continue // not a directory on the other side
 		}
 		switch {
 		case err != nil:
@@ -207,7 +207,7 @@ func (c *collecting) file(name string, st pathsafe.Stat) error {
 		return err
 	}
 	o.isExec = st.Perm&0o100 != 0
-	o.size, o.holes = st.Size, max(0, st.Size-st.Allocated) // as far as is known before it is read
+	o.size, o.holes = st.Size, max(0, st.Size-st.Allocated) // preliminary, before it is read
 	c.outputs = append(c.outputs, o)
 	return nil
 }
@@ -234,5 +234,5 @@ func reservedName(top string) bool {
 	return top == "RESTORE_MANIFEST.json" || top == "RESTORE_REPORT.json" || strings.HasPrefix(top, ReservedPrefix)
 }
 
-// ReservedPrefix begins the names that a restore makes for itself.
+// ReservedPrefix begins the names that a restore uses for its own files.
 const ReservedPrefix = sys.Prefix

@@ -53,7 +53,7 @@ func Root(taskSpec []byte, hashes, status canonjson.Value) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// writePreimage writes what Root hashes. Writes to a hash do not fail.
+// writePreimage writes the input of the hash of [Root]. Writes to a hash do not fail.
 func writePreimage(w io.Writer, taskSpec []byte, hashes, status canonjson.Value) {
 	_, _ = io.WriteString(w, `{"output_hashes":`)
 	_, _ = hashes.WriteTo(w)

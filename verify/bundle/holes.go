@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxHoles is how many bytes of the outputs of one run may be holes, which take no
-// room on the disk and all the time of hashing. It is a limit of this program and of
-// no law: a run beyond it is not sealed, and neither accepted nor rejected.
+// MaxHoles is the maximum size of the holes in the outputs of one run, which take no space on the
+// disk but must be hashed. It is a limit of this program and not of a law: a run beyond it is not
+// sealed, and neither accepted nor rejected.
 const MaxHoles = 256 << 30
 
 // ErrHoles means that more than [MaxHoles] bytes of the outputs of a run are holes.
@@ -32,15 +32,15 @@ func (e *HolesError) Error() string {
 
 func (e *HolesError) Unwrap() error { return e.Err }
 
-// Suspect is a file that takes less room than it has bytes.
+// Suspect is a file with fewer allocated bytes than its size.
 type Suspect struct {
 	Path  string
 	Holes int64                                 // bytes without room
 	Count func() (holes, size int64, err error) // of the file itself; see [HolesIn]
 }
 
-// HolesIn counts the holes of the file that open opens. What cannot be opened has none:
-// hashing finds out why.
+// HolesIn returns a function that measures the holes of the file that open opens. A file that
+// cannot be opened has none: hashing returns the error.
 func HolesIn(open func() (*os.File, pathsafe.Stat, error)) func() (holes, size int64, err error) {
 	return func() (holes, size int64, err error) {
 		f, st, err := open()
@@ -97,7 +97,7 @@ func Holes(f pathsafe.Opened, size int64) int64 {
 	return found
 }
 
-// Seek is lseek(2), again where a signal has interrupted it.
+// Seek is lseek(2), repeated if a signal interrupts it.
 func Seek(f pathsafe.Opened, at int64, whence int) (int64, error) {
 	for {
 		to, err := unix.Seek(int(f.Fd()), at, whence)

@@ -18,8 +18,8 @@ import (
 // ErrKeyMode is the error for a key file that others may read.
 var ErrKeyMode = errors.New("it is readable by others")
 
-// Key signs bundles. Its public half is always derived from the seed, never
-// taken as input. The zero Key signs nothing.
+// Key signs bundles. The public key is always derived from the seed, never taken as input. The zero
+// Key signs nothing.
 type Key struct{ private ed25519.PrivateKey }
 
 // GenerateKey makes a new key.
@@ -61,18 +61,18 @@ func (k Key) SignDigest(context string, digest [sha256.Size]byte) (public ed2551
 	return k.public(), ed25519.Sign(k.private, digestMessage(context, digest)), nil
 }
 
-// DigestSigned reports whether a signature is what [Key.SignDigest] makes with the key to
-// which the public key belongs. A public key of small order fits nothing.
+// DigestSigned reports whether a signature was made by [Key.SignDigest] with the key to which the
+// public key belongs. It returns false for a public key of small order.
 func DigestSigned(context string, digest [sha256.Size]byte, public ed25519.PublicKey, signature []byte) bool {
 	return len(public) == ed25519.PublicKeySize && !SmallOrder(public) && ed25519.Verify(public, digestMessage(context, digest), signature)
 }
 
-// digestMessage begins differently from the message of a bundle, see [Message].
+// digestMessage returns a message that begins differently from that of a bundle, see [Message].
 func digestMessage(context string, digest [sha256.Size]byte) []byte {
 	return fmt.Appendf(nil, "spectrum %s\n%x\n", context, digest)
 }
 
-// errNoKey is what the zero Key is rejected with.
+// errNoKey is the error for the zero Key.
 var errNoKey = errors.New("no key")
 
 // maxKeyFile bounds a key file; a PKCS#8 Ed25519 key has some 120 bytes.

@@ -26,7 +26,7 @@ type Known struct {
 // KnownOptions are the options of [SealKnown]. RunDir, Outputs, Key and BuildID are required.
 type KnownOptions struct {
 	RunDir      string            // the run directory to make; it must not exist, or be empty
-	In          *pathsafe.Dir     // what RunDir is a path in; nil: of its own
+	In          *pathsafe.Dir     // the directory to which RunDir is relative, or nil
 	Outputs     []Known           // in any order, no path twice
 	Inputs      []string          // references for TASK_SPEC.json
 	Constraints map[string]any    // of TASK_SPEC.json; nil is {}
@@ -35,14 +35,14 @@ type KnownOptions struct {
 	BuildID     string // validator_build_id, "git:…" or "file:…"
 	Now         time.Time
 
-	// Extra are further files of the run directory, by name. No signature covers them, unless
-	// the caller puts their hashes into Constraints.
+	// Extra are further files of the run directory, by name. They are not signed, unless the caller
+	// puts their hashes into Constraints.
 	Extra map[string][]byte
 }
 
-// SealKnown makes a signed bundle over outputs that it does not read: the caller vouches for
-// them. Otherwise it is [Seal]. The expected_outputs of its TASK_SPEC.json are the paths, or
-// if those are too long for that file ([MaxSize]) their first components.
+// SealKnown is [Seal] over outputs that it does not read: the caller vouches for them. The
+// expected_outputs of its TASK_SPEC.json are the paths or, if these are too long for that file
+// ([MaxSize]), their first components.
 func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	if err := checkRequired(opts.RunDir, opts.Key, opts.BuildID); err != nil {
 		return Sealed{}, err
@@ -65,7 +65,7 @@ func SealKnown(ctx context.Context, opts KnownOptions) (Sealed, error) {
 	}.seal(ctx, target, extra)
 }
 
-// knownOutputs sorts outputs. It accepts a [Reserved] name: a restore may have put it there.
+// knownOutputs sorts outputs. It accepts a [Reserved] name, which a restore may have created.
 func knownOutputs(known []Known) ([]output, error) {
 	if len(known) == 0 {
 		return nil, errors.New("no file to seal")
@@ -91,8 +91,8 @@ func knownOutputs(known []Known) ([]output, error) {
 	return outputs, checkRoom(outputs)
 }
 
-// expectedOf are the paths, unless they would take more than half of the room of
-// TASK_SPEC.json.
+// expectedOf returns the paths, or their first components if the paths would take more than half of
+// the maximum size of TASK_SPEC.json.
 func expectedOf(outputs []output) []string {
 	paths := make([]string, 0, len(outputs))
 	var entry []byte
@@ -112,7 +112,7 @@ func expectedOf(outputs []output) []string {
 	return slices.Compact(paths)
 }
 
-// extraFiles are files beside the artifacts, in the order of their names.
+// extraFiles returns the files besides the artifacts, in the order of their names.
 func extraFiles(extra map[string][]byte) ([]file, error) {
 	files := make([]file, 0, len(extra))
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
@@ -124,9 +124,9 @@ func extraFiles(extra map[string][]byte) ([]file, error) {
 	return files, nil
 }
 
-// notExtra are the names that no further file of a run directory may have: those of the
-// artifacts, those that could be confused with one, and those that the law forbids
-// (SPECTRUM-05 phase 8).
+// notExtra are the names that a further file of a run directory must not have: those of the
+// artifacts, those that could be confused with one, and those that the law forbids (SPECTRUM-05
+// phase 8).
 var notExtra = []string{
 	TaskSpec, Status, OutputHashes, Proof,
 	"VALIDATOR_IDENTITY*.json", "SIGNED_PAYLOAD*.json", "SIGNATURE*.json",

@@ -21,24 +21,24 @@ import (
 // files, whiteouts for removals, and opaque directories.
 type Layer struct {
 	Lower *pathsafe.Dir
-	// Attributes is what the names of the overlay's extended attributes begin with, [TrustedOverlay]
-	// or [UserOverlay]; "" is both.
+	// Attributes is the prefix of the names of the overlay's extended attributes, [TrustedOverlay]
+	// or [UserOverlay]; "" means both.
 	Attributes string
-	// Since, unless zero, is when the overlay was mounted: a file of Lower that was changed
-	// after that is not a base, since it is unknown which content the overlay has shown. Seen are
-	// files, by path, for which that is known all the same.
+	// Since, unless zero, is the time when the overlay was mounted: a file of Lower that was
+	// changed later is not a base, since it is unknown which content the overlay has shown. Seen
+	// are files, by path, whose shown content is known nevertheless.
 	Since time.Time
 	Seen  map[string]BaseFile
 }
 
-// What the names of the extended attributes of an overlay begin with.
+// Prefixes of the names of the extended attributes of an overlay.
 const (
 	TrustedOverlay = "trusted.overlay."
 	UserOverlay    = "user.overlay."
 )
 
-// A LowerError is files whose base is not known, since they were changed or removed beneath the
-// overlay while it was in use.
+// A LowerError is returned for files whose base is not known, because they were changed or removed
+// beneath the overlay while it was in use.
 type LowerError struct{ Paths []string } // in ascending order
 
 func (e *LowerError) Error() string {
@@ -50,12 +50,12 @@ type layerReader struct {
 	collecting
 	layer     *Layer
 	list      *BaseList
-	moved     []string        // of which the base is not known
+	moved     []string        // the files whose base is not known
 	whiteouts map[string]bool // by path
 }
 
-// withBase returns the options with the base that the layer has, of which only what the layer is
-// about was looked at.
+// withBase returns the options with the base of the layer, of which only the paths in the layer are
+// read.
 func (o SealOptions) withBase(ctx context.Context) (SealOptions, error) {
 	rules, err := ignore.New(o.Project, o.Exclude)
 	if err != nil {
@@ -90,7 +90,8 @@ func (o SealOptions) withBase(ctx context.Context) (SealOptions, error) {
 	return o, nil
 }
 
-// merge looks at each name of an upper directory; lower is nil where that hides all beneath it.
+// merge processes each name of an upper directory; lower is nil if the upper directory hides
+// everything beneath it.
 func (r *layerReader) merge(upper, lower *pathsafe.Dir, prefix string) error {
 	names, err := upper.Names()
 	if err != nil {
@@ -135,7 +136,7 @@ func (r *layerReader) merge(upper, lower *pathsafe.Dir, prefix string) error {
 	return nil
 }
 
-// enter has the rules know the file of a directory, which may be a whiteout.
+// enter makes the rules read their file in a directory, which may be a whiteout.
 func (r *layerReader) enter(upper *pathsafe.Dir, prefix string, names []string) error {
 	if slices.Contains(names, ignore.File) {
 		st, err := upper.Lstat(ignore.File)
@@ -158,11 +159,10 @@ type overlaid struct {
 	marks        marks
 }
 
-// marks is what the overlay notes at a name.
+// marks are the marks of the overlay on a name.
 type marks struct{ opaque, whiteout, copied bool }
 
-// marks reads the marks of a name, and rejects those that make a name refer to another entry
-// than the one that is there.
+// marks returns the marks of a name, and rejects marks that make the name refer to another entry.
 func (r *layerReader) marks(upper *pathsafe.Dir, name, at string) (m marks, err error) {
 	node, err := upper.Pin(name)
 	if err != nil {
@@ -315,8 +315,8 @@ func (r *layerReader) add(at string) error {
 	return err
 }
 
-// hash reads a file of the lower layer; its size becomes negative if its present content is
-// not what the overlay has shown.
+// hash reads a file of the lower layer. It sets the size to a negative number if the present
+// content is not what the overlay has shown.
 func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 	if seen, ok := r.layer.Seen[base.Path.String()]; ok {
 		*base = seen
@@ -334,12 +334,12 @@ func (r *layerReader) hash(h *blockhash.Hasher, base *BaseFile) error {
 	return nil
 }
 
-// ErrSince is the error of a file that was changed after a given time.
+// ErrSince is returned for a file that was changed after a given time.
 var ErrSince = errors.New("it was changed afterwards")
 
-// ReadBase reads a file of the lower layer for a [BaseList]. The error is [ErrSince] if it was
-// changed after Since or while it was read, or if its directory may be another one than the
-// overlay has shown there.
+// ReadBase reads a file of the lower layer for a [BaseList]. It returns [ErrSince] if the file was
+// changed after Since or while it was read, or if its directory may not be the one that the overlay
+// has shown there.
 func (l *Layer) ReadBase(ctx context.Context, upper *pathsafe.Dir, file pathsafe.Path, h *blockhash.Hasher) (BaseFile, error) {
 	dir, err := l.parent(upper, file)
 	if err != nil {
@@ -368,7 +368,7 @@ func (l *Layer) ReadBase(ctx context.Context, upper *pathsafe.Dir, file pathsafe
 	return BaseFile{Known: Known{file, before.Size, table.Digest()}, Executable: before.Perm&0o100 != 0}, nil
 }
 
-// orSince is [ErrSince] for a file that is not there any more.
+// orSince returns [ErrSince] for a file that no longer exists, else err.
 func orSince(err error, file pathsafe.Path) error {
 	if isNothing(err) || errors.Is(err, pathsafe.ErrNotRegular) || errors.Is(err, pathsafe.ErrSymlink) || errors.Is(err, ErrSince) {
 		return ErrSince
@@ -377,10 +377,10 @@ func orSince(err error, file pathsafe.Path) error {
 }
 
 // parent opens the directory of a file of the lower layer. Another directory that was moved to its
-// place, or to that of one above it, brings files that were not changed at all. So each directory
-// on the path must be unchanged since then, or it must be the one that the overlay has copied, and
-// its entries must have changed: a directory of which only the inode changed may have been moved
-// there before the overlay looked at it again.
+// place, or to that of one above it, has files that were not changed at all. So each directory on
+// the path must be unchanged since then, or it must be the one that the overlay has copied, and its
+// entries must have changed: a directory of which only the inode changed may have been moved there
+// before the overlay looked at it again.
 func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, error) {
 	dir, err := l.Lower.Reopen()
 	if err != nil {
@@ -406,10 +406,10 @@ func (l *Layer) parent(upper *pathsafe.Dir, file pathsafe.Path) (*pathsafe.Dir, 
 	return dir, nil
 }
 
-// wasAbsent reports whether a path that is free now is known to have been free when the
-// overlay was mounted: the nearest existing directory above it was not changed since. A file
-// that the overlay has copied from another name was renamed or linked; otherwise the file that
-// it was copied from may have been there, and was removed.
+// wasAbsent reports whether it is known that a path that does not exist now did not exist either
+// when the overlay was mounted: the nearest existing directory above it was not changed since. A
+// file that the overlay has copied from another name was renamed or linked; otherwise the file that
+// it was copied from may have existed, and was removed.
 func (l *Layer) wasAbsent(upper *pathsafe.Dir, at string) (bool, error) {
 	for up := at; up != ""; up = parentOf(up) {
 		path, err := pathsafe.Found(up)
@@ -430,8 +430,8 @@ func (l *Layer) wasAbsent(upper *pathsafe.Dir, at string) (bool, error) {
 	return false, nil
 }
 
-// isOrigin reports whether the overlay notes in its upper layer, at the first n components of a
-// path, that it has made the directory there as a copy of dir.
+// isOrigin reports whether the overlay has recorded in its upper layer that the directory at the
+// first n components of a path is a copy of dir.
 func (l *Layer) isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pathsafe.Dir) bool {
 	handle, _, err := unix.NameToHandleAt(dir.Fd(), "", unix.AT_EMPTY_PATH)
 	if err != nil {
@@ -446,8 +446,8 @@ func (l *Layer) isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pa
 	if err != nil {
 		return false
 	}
-	// The value of the kernel (struct ovl_fb): the type of the handle is in byte 4, and the handle
-	// comes after the identity of the file system, which is that of the mount in which dir is.
+	// The value of the kernel (struct ovl_fb): byte 4 has the type of the handle. The handle
+	// follows the identity of the file system, which is that of the mount of dir.
 	const typeAt, handleAt = 4, 21
 	for _, x := range all {
 		isNote := x.Name == TrustedOverlay+"origin" && l.Attributes != UserOverlay || x.Name == UserOverlay+"origin" && l.Attributes != TrustedOverlay
@@ -458,7 +458,7 @@ func (l *Layer) isOrigin(upper *pathsafe.Dir, file pathsafe.Path, n int, dir *pa
 	return false
 }
 
-// isOfUpper is an error unless the user can read what the overlay notes in a layer.
+// isOfUpper returns an error unless the user can read the marks of the overlay in a layer.
 func (l *Layer) isOfUpper(upper *pathsafe.Dir, euid int) error {
 	st, err := upper.Stat()
 	if err != nil || euid == 0 || int(st.UID) == euid {

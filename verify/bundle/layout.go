@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// runs and lawRuns are where the run directories of a project are.
+// runs and lawRuns are the paths of the run directories in a project.
 const (
 	runs    = "CONTRACTS/_runs"
 	lawRuns = "LAW/" + runs
@@ -14,13 +14,13 @@ const (
 // RunsDirs returns the paths in a project at which its run directories can be, the usual one first.
 func RunsDirs() [2]string { return [2]string{runs, lawRuns} }
 
-// IsRunsDir reports whether a path is that of the directory that holds the runs of a project.
+// IsRunsDir reports whether a path is that of the directory with the runs of a project.
 func IsRunsDir(path string) bool {
 	return filepath.Base(path) == filepath.Base(runs) && filepath.Base(filepath.Dir(path)) == filepath.Dir(runs)
 }
 
-// IsInRuns reports whether an absolute path is in a directory that holds the runs of a project, or is
-// that itself.
+// IsInRuns reports whether an absolute path is a directory with the runs of a project, or is in
+// one.
 func IsInRuns(path string) bool { return strings.Contains(path+"/", "/"+runs+"/") }
 
 // ProjectOf returns the project that a run directory is of by its absolute path.

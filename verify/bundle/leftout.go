@@ -27,8 +27,8 @@ const (
 // LeftOut lists the paths that were left out for one reason.
 type LeftOut struct {
 	Why   Why
-	Kind  string   // of what is Special: "a symbolic link", "a FIFO", "a socket", "a special file"
-	Paths []string // in ascending order; a directory stands for all that is in it
+	Kind  string   // for Special: "a symbolic link", "a FIFO", "a socket", "a special file"
+	Paths []string // in ascending order; a directory includes everything in it
 }
 
 // leftOut is one of them.

@@ -12,9 +12,9 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// runDir is where a bundle will appear. Nothing is made until it is published.
+// runDir is the path where a bundle will be published. Nothing is created before.
 type runDir struct {
-	in     *pathsafe.Dir // what above is in; nil for none
+	in     *pathsafe.Dir // the directory that above is relative to, or nil
 	above  string        // the directory that it will be in: an absolute path, or one in in
 	name   string        // its last component: the run_id
 	parent *pathsafe.Dir
@@ -40,11 +40,11 @@ func findRunDir(in *pathsafe.Dir, path string) (runDir, error) {
 	return r, nil
 }
 
-// checkFree accepts a name that is not there, or an empty directory.
+// checkFree returns an error unless the name does not exist, or is an empty directory.
 func (r runDir) checkFree() error {
 	parent, err := r.openParent()
 	if err != nil {
-		return orFree(err) // it will be made
+		return orFree(err) // it will be created
 	}
 	defer parent.Close()
 	if _, err := parent.Lstat(r.name); err != nil {
@@ -86,8 +86,8 @@ func orFree(err error) error {
 	return err
 }
 
-// publish makes the run directory, and the missing ones above it. On an error
-// all that it made is gone again.
+// publish creates the run directory and its missing parents. On an error it removes what it
+// created.
 func (r runDir) publish(files []file) (err error) {
 	m, err := makeDirs(r.in, r.above)
 	defer func() {
@@ -103,18 +103,18 @@ func (r runDir) publish(files []file) (err error) {
 	return r.place(files)
 }
 
-// makings are directories that are open: the nearest that was there, and the ones beneath
-// it that were missing, each in the one before.
+// makings are open directories: the nearest existing one, and those that were missing beneath it,
+// each in the one before.
 type makings struct {
 	dirs  []*pathsafe.Dir
 	names []string // of all but the first
-	ours  []bool   // of the same: made here, and not by another process at the same time
+	ours  []bool   // whether this call created each, rather than another process at the same time
 }
 
 func (m *makings) last() *pathsafe.Dir { return m.dirs[len(m.dirs)-1] }
 
-// makeDirs makes a directory and its missing parents. The path is resolved once: directories
-// are made, and removed again, beneath the directory that existed, or beneath in.
+// makeDirs creates a directory and its missing parents. It resolves the path once: directories are
+// created, and removed again, beneath the existing directory, or beneath in.
 func makeDirs(in *pathsafe.Dir, path string) (*makings, error) {
 	m := &makings{}
 	var missing []string
@@ -122,7 +122,7 @@ func makeDirs(in *pathsafe.Dir, path string) (*makings, error) {
 	if in != nil {
 		open = func(path string) (*pathsafe.Dir, error) {
 			if path != "." {
-				return nil, fs.ErrNotExist // it is made, or opened, in the one above
+				return nil, fs.ErrNotExist // it is created, or opened, in the one above
 			}
 			return in.Reopen()
 		}
@@ -156,8 +156,8 @@ func makeDirs(in *pathsafe.Dir, path string) (*makings, error) {
 	return m, nil
 }
 
-// close closes the directories, and removes those that were made, unless someone else uses
-// them by now.
+// close closes the directories and, if remove is set, removes those that were created, unless
+// another process uses them.
 func (m *makings) close(remove bool) {
 	for i, dir := range slices.Backward(m.dirs) {
 		_ = dir.Close()
@@ -167,8 +167,8 @@ func (m *makings) close(remove bool) {
 	}
 }
 
-// place writes the artifacts into a directory of another name and renames it.
-// On an error that directory is gone.
+// place writes the artifacts into a directory of another name and renames it. On an error it
+// removes that directory.
 func (r runDir) place(files []file) (err error) {
 	temp := ".sealing-" + rand.Text()
 	defer func() {
@@ -205,8 +205,8 @@ func (r runDir) write(temp string, files []file) error {
 	return dir.Sync()
 }
 
-// rename gives the directory its name. An empty directory of that name is
-// removed first, which fails if it is not empty.
+// rename gives the directory its name. It first removes an empty directory of that name, and fails
+// if that is not empty.
 func (r runDir) rename(temp string) error {
 	err := r.parent.RenameNoReplace(temp, r.parent, r.name)
 	if !errors.Is(err, fs.ErrExist) {
@@ -221,7 +221,7 @@ func (r runDir) rename(temp string) error {
 	return nil
 }
 
-// discard removes what write made, as far as it got.
+// discard removes the files that write created.
 func (r runDir) discard(temp string, files []file) {
 	if dir, err := r.parent.OpenDir(temp); err == nil {
 		defer dir.Close()

@@ -29,10 +29,10 @@ const Semver = "1.1.0"
 type SealOptions struct {
 	Project *pathsafe.Dir // the project root
 	RunDir  string        // the run directory to make; it must not exist, or be empty
-	// Another returns another RunDir if another process has taken it meanwhile; if it is nil,
-	// that is an error.
+	// Another returns another RunDir if another process has created it in the meantime; if Another
+	// is nil, that is an error.
 	Another func() string
-	In      *pathsafe.Dir // what RunDir is a path in; nil: of its own
+	In      *pathsafe.Dir // the directory to which RunDir is relative, or nil
 	Outputs []string      // files or directories, as slash-separated paths below the project root, or [Whole]
 	Inputs  []string      // references for TASK_SPEC.json
 	Key     Key
@@ -40,14 +40,14 @@ type SealOptions struct {
 
 	Constraints map[string]any // of TASK_SPEC.json; nil is {}; it has no member [ChangesMember] or [BlocksMember]
 
-	// Blocks has a block table of the outputs made, [BlocksFile], and signed. It takes 32 bytes
-	// for each 256 KiB, and is left out if it would be larger than any that is read.
+	// Blocks requests a signed block table of the outputs, [BlocksFile]. It has 32 bytes for each
+	// 256 KiB, and is omitted if it would exceed the maximum size.
 	Blocks bool
 
-	// Base, unless nil, is the state that the project started from: the bundle is then a
-	// change set, and Outputs are compared. New and changed files are outputs, files only in
-	// the base are removed. BaseList is the same for a base whose files the caller knows; an
-	// empty one is an empty base.
+	// Base, unless nil, is the state that the project started from: the bundle is then a change
+	// set, and Outputs are compared. New and changed files are outputs, files only in the base are
+	// removed. BaseList is the same for a base whose files the caller knows; an empty one is an
+	// empty base.
 	Base     *pathsafe.Dir
 	BaseList *BaseList
 
@@ -66,10 +66,10 @@ type SealOptions struct {
 	// of the project and of a base, and "" for none. It is called before the patterns are
 	// matched.
 	Leave   func(path string, mode fs.FileMode) Why
-	LeftOut func([]LeftOut) // receives what was left out, before anything is hashed; may be nil
+	LeftOut func([]LeftOut) // called with what was excluded, before anything is hashed; may be nil
 
-	// Restricted reports whether a file may hold a secret, or has a scope that a preview does not
-	// propose unasked: a set that only removes does not carry it. It may be nil.
+	// Restricted reports whether a file may hold a secret, or has a scope that a preview proposes
+	// only on request: a change set that only removes does not carry it. It may be nil.
 	Restricted func(path string) bool
 
 	Now time.Time // creation time; the zero time is now
@@ -91,8 +91,8 @@ type Sealed struct {
 	Counts      Counts // of a change set
 }
 
-// Seal makes a signed bundle. On an error there is no run directory, nor any part of one or of
-// its new parents; an empty one that existed stays.
+// Seal makes a signed bundle. On an error it leaves no run directory, nor a part of one or of its
+// new parents; an empty one that existed is kept.
 func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 	if err := opts.complete(); err != nil {
 		return Sealed{}, err
@@ -165,7 +165,7 @@ func (s *statement) addChanges(ctx context.Context, opts SealOptions) ([]file, C
 	return []file{{name: ChangesFile, raw: changes.Bytes()}}, counts, nil
 }
 
-// place finds the run directory, or another one if that is taken.
+// place returns the run directory, or another one if that exists.
 func (o SealOptions) place(path string) (runDir, error) {
 	target, err := findRunDir(o.In, path)
 	for n := 0; n < maxNames && o.another(err); n++ {
@@ -180,7 +180,7 @@ func (o SealOptions) another(err error) bool { return o.Another != nil && errors
 // maxNames limits the calls of [SealOptions.Another].
 const maxNames = 100
 
-// statement is what the artifacts of a bundle say.
+// statement is the content of the artifacts of a bundle.
 type statement struct {
 	runID       string
 	inputs      []string
@@ -193,7 +193,7 @@ type statement struct {
 	now         time.Time // the zero time is now
 }
 
-// seal writes the artifacts, and further files beside them.
+// seal writes the artifacts and extra files.
 func (s statement) seal(ctx context.Context, target runDir, extra []file) (Sealed, error) {
 	s.runID = target.name
 	files, sealed, err := s.artifacts()
@@ -248,8 +248,8 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s would have more than the limit of %d bytes", e.Artifact, e.Limit)
 }
 
-// checkRoom rejects more outputs than OUTPUT_HASHES.json can hold, before they are hashed,
-// which may take hours.
+// checkRoom rejects more outputs than OUTPUT_HASHES.json can hold, before hashing, which may take
+// hours.
 func checkRoom(outputs []output) error {
 	const hash = `:"` + HashPrefix + `",`
 	var entry []byte

@@ -12,7 +12,7 @@ import (
 const maxPayload = 1 << 16
 
 // CheckSealed returns an error unless the run directory at a path has the bundle root with which it
-// was sealed. It verifies nothing: it is for a name of a run that must not lead to another one.
+// was sealed. It verifies nothing: it ensures that a name of a run does not lead to another one.
 func CheckSealed(runDir, root string) error {
 	dir, err := pathsafe.OpenRoot(runDir)
 	if err != nil {

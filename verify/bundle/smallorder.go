@@ -33,8 +33,8 @@ func SmallOrderKeys() iter.Seq[ed25519.PublicKey] {
 	}
 }
 
-// smallOrderY holds the y coordinates of the points of small order; each comes
-// with either sign, and three of them are not reduced modulo p.
+// smallOrderY are the y coordinates of the points of small order, each with either sign; three of
+// them are not reduced modulo p.
 var smallOrderY = map[string]bool{
 	"0000000000000000000000000000000000000000000000000000000000000000": true, // 0: order 4
 	"0100000000000000000000000000000000000000000000000000000000000000": true, // 1: the identity

@@ -8,9 +8,10 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blocktable"
 )
 
-// TableOf reads outputs that are known, and makes their block table, with the attributes that their files
-// have now; nil if it would be larger than any that is read. A file with other bytes than the known ones is
-// an error. Hashed is called with the number of further bytes read, concurrently; it may be nil.
+// TableOf reads known outputs and returns their block table, with the present attributes of their
+// files, or nil if it would exceed the maximum size. It returns an error for a file with other
+// bytes than the known ones. It calls hashed, unless nil, concurrently with the number of further
+// bytes read.
 func TableOf(ctx context.Context, project *pathsafe.Dir, known []Known, hashed func(bytes int64)) (*blocktable.Table, error) {
 	outputs, err := knownOutputs(known)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package bundletest makes projects with signed runs for tests, and breaks
-// them in ways that are signed all the same: the signature must not be what
-// saves us.
+// Package bundletest makes projects with signed runs for tests, and damages them before signing, so
+// that the signature does not reveal the damage.
 package bundletest
 
 import (
@@ -121,8 +120,8 @@ func (r *Run) WriteJSON(artifact string, v any) {
 	r.WriteRaw(artifact, r.json(v))
 }
 
-// putJSON is WriteJSON, but leaves a file that holds this already: most runs are
-// signed several times.
+// putJSON is WriteJSON, but skips a file that already has this content: most runs are signed
+// several times.
 func (r *Run) putJSON(artifact string, v any) {
 	r.T.Helper()
 	raw := r.json(v)

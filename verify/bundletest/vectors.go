@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// Vectors reads one section of testdata/vectors/known-answers.json into a
-// slice of T. A section that holds nothing fails the test: then the vectors
-// are no longer found.
+// Vectors reads one section of testdata/vectors/known-answers.json into a slice of T. An empty
+// section fails the test, because then the vectors were not found.
 func Vectors[T any](t testing.TB, section string) []T {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(moduleRoot(t), "testdata", "vectors", "known-answers.json"))

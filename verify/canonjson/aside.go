@@ -5,16 +5,16 @@ import (
 	"encoding/binary"
 )
 
-// smallObject is the size up to which an object that was put in order stays in the
-// text. Objects in it that are out of order, each in the other, move its bytes again,
-// at most once for every dozen of bytes; beyond this size none is moved again.
+// smallObject is the size up to which an object that was sorted stays in the text. Nested unsorted
+// objects move its bytes again, at most once for every dozen bytes; a larger object is not moved
+// again.
 const smallObject = 512
 
-// aside holds the text of ordered objects that are too large to be moved again. In the text
-// each is represented by a NUL, which JSON text never has, and the number of the object.
+// aside stores the text of sorted objects that are too large to be moved again. In the text each is
+// represented by a NUL, which JSON text never has, and the number of the object.
 type aside struct {
 	texts   [][]byte
-	block   []byte // where small texts are put next to each other
+	block   []byte // for small texts, next to each other
 	scratch []byte
 }
 
@@ -23,7 +23,7 @@ const (
 	blockSize = 64 << 10
 )
 
-// room returns empty memory for size bytes, in which put may keep them.
+// room returns empty memory for size bytes, to be passed to put.
 func (a *aside) room(size int) []byte {
 	if size <= smallObject {
 		if a.scratch == nil {
@@ -40,7 +40,7 @@ func (a *aside) room(size int) []byte {
 	return a.block[len(a.block) : len(a.block) : len(a.block)+size]
 }
 
-// put keeps a text that was written into room, and appends its mark to dst.
+// put stores a text that was written into room, and appends its mark to dst.
 func (a *aside) put(dst, text []byte) []byte {
 	if len(text) <= blockSize/4 {
 		a.block = a.block[:len(a.block)+len(text)]

@@ -9,15 +9,14 @@ import (
 	"slices"
 )
 
-// largeObject is the size of text from which on an object is put in order by parts of
-// its names: in less, a look at a name costs no more than a comparison of two numbers.
+// largeObject is the size of text from which an object is sorted by parts of its names: below it,
+// comparing two names costs no more than comparing two numbers.
 const largeObject = 64 << 10
 
-// fewMembers is how many members are put in order by their whole names in any object.
+// fewMembers is the number of members that are sorted by their whole names in any object.
 const fewMembers = 8
 
-// inOrder puts the members of one object in ascending order of their names. A name
-// that occurs twice is an error.
+// inOrder sorts the members of one object by their names. It returns an error for a duplicate name.
 func (p *parser) inOrder(members []member) error {
 	first, last := members[0], members[len(members)-1]
 	if last.end-first.start < largeObject {
@@ -40,11 +39,11 @@ func (p *parser) byName(members []member) error {
 	return nil
 }
 
-// byParts compares the next four bytes of all names, and then, among names with equal bytes,
-// the four after these. So a name is read once. A comparison of two whole names reads the text
-// in two uncached places, and there would be twenty of them for each of a million names.
+// byParts compares the next four bytes of all names, and then, among names with equal bytes, the
+// next four. So a name is read once. Comparing two whole names reads the text in two uncached
+// places, and there would be twenty comparisons for each of a million names.
 //
-// The parts need no memory of their own: meanwhile, start of a member is the unread rest of
+// The parts need no memory of their own: during the sort, start of a member is the unread rest of
 // its name, and end is the part. Both are restored at the end.
 func (p *parser) byParts(members []member) error {
 	for len(members) > fewMembers {
@@ -52,7 +51,7 @@ func (p *parser) byParts(members []member) error {
 			p.nextPart(&members[i])
 		}
 		slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.end, b.end) })
-		var largest []member // handled last and in this loop, so the recursion depth is that of halving
+		var largest []member // last and in this loop, so that each recursion has at most half the members
 		for rest := members; len(rest) > 0; {
 			n := 1
 			for n < len(rest) && rest[n].end == rest[0].end {
@@ -118,8 +117,8 @@ func (p *parser) doubleKey(m member) error {
 	return fmt.Errorf("key %.100q occurs twice in one object", unquote(p.quotedName(m)))
 }
 
-// compareQuoted orders two canonically quoted names by the UTF-8 bytes of the names
-// themselves. What both begin with is skipped, but for an escape that ends differently.
+// compareQuoted orders two canonically quoted names by the UTF-8 bytes of the names themselves. A
+// common prefix is skipped, except for an escape that ends differently.
 func compareQuoted(a, b []byte) int {
 	a, b = a[1:len(a)-1], b[1:len(b)-1]
 	n := samePrefix(a, b)
@@ -146,7 +145,7 @@ func samePrefix(a, b []byte) int {
 	return n
 }
 
-// inEscape returns how much text holds of an escape that it ends in, or 0.
+// inEscape returns the length of the incomplete escape at the end of text, or 0.
 func inEscape(text []byte) int {
 	at := max(0, len(text)-len(`\u001`))
 	n := bytes.LastIndexByte(text[at:], '\\')
@@ -162,8 +161,8 @@ func inEscape(text []byte) int {
 	return held
 }
 
-// unescapedByte returns the first byte that a canonically quoted text represents, and the
-// length of its representation. Escapes are of single bytes there.
+// unescapedByte returns the first byte that a canonically quoted text represents, and the length of
+// its representation. Such text has escapes of single bytes only.
 func unescapedByte(text []byte) (c byte, n int) {
 	if text[0] != '\\' {
 		return text[0], 1

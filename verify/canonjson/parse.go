@@ -16,8 +16,8 @@ import (
 // depth 1.
 const MaxDepth = 512
 
-// Parse reads exactly one JSON value. The error says what is wrong with it; on
-// an error the value is the zero Value.
+// Parse reads exactly one JSON value. On an error, which describes the fault, the value is the zero
+// Value.
 func Parse(data []byte) (Value, error) {
 	if len(data) > math.MaxUint32 {
 		return Value{}, errTooLarge
@@ -78,10 +78,10 @@ func inWords(err error) error {
 }
 
 // mostMembers returns the maximum number of members of unfinished objects while data, which is
-// valid JSON, is read. Space for them is allocated once, since a growing slice is in memory
-// twice meanwhile.
+// valid JSON, is read. Memory for them is allocated once, since a slice that grows is in memory
+// twice.
 func mostMembers(data []byte) int {
-	var before [MaxDepth + 1]int // of each object that has begun: how many there were
+	var before [MaxDepth + 1]int // for each open object, the number of members before it
 	depth, now, most := 0, 0, 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
@@ -106,8 +106,8 @@ func mostMembers(data []byte) int {
 }
 
 // parser reads tokens of data whose grammar was checked, and appends them to the compact text,
-// which uses the memory of data and is never longer than the part that was read. Offsets are
-// uint32: Consume has limited the size, and there may be many of them.
+// which uses the memory of data and is never longer than the part that was read. Offsets are uint32
+// to save memory: Consume has limited the size.
 type parser struct {
 	in      []byte // the unread rest
 	text    []byte
@@ -162,7 +162,7 @@ func (p *parser) token() error {
 	return p.scalar(p.take(scalarLen(p.in)))
 }
 
-// take returns the next n bytes, which stay as they are until as many are written.
+// take returns the next n bytes, which stay valid until n bytes are written.
 func (p *parser) take(n int) []byte {
 	raw := p.in[:n]
 	p.in = p.in[n:]
@@ -225,9 +225,9 @@ func (p *parser) nameIsNext() bool {
 	return len(p.stack) > 0 && p.top().object && !p.top().named
 }
 
-// separate writes the colon that the value of a name needs, or the comma that
-// the next element or name does. That is done only once the value, element or
-// name has been read: the place of the separator has been read then as well.
+// separate writes the colon after a name, or the comma before an element or name. It does so only
+// after the value, element or name has been read: then the place of the separator has been read as
+// well.
 func (p *parser) separate() {
 	if len(p.stack) == 0 {
 		return
@@ -242,8 +242,8 @@ func (p *parser) separate() {
 	}
 }
 
-// name opens a member whose quoted name begins at start, and notes when it
-// does not come after the one before it.
+// name opens a member whose quoted name begins at start, and records whether it follows the one
+// before it.
 func (p *parser) name(start uint32) error {
 	m, top := member{start: start}, p.top()
 	if len(p.members) > top.first {
@@ -264,9 +264,9 @@ func (p *parser) closeMember() {
 	}
 }
 
-// sort puts the members of an object that has ended in ascending order. A large one
-// is put aside, so that an object around it that is out of order too does not move
-// it again: each byte is moved a bounded number of times, whatever the depth.
+// sort sorts the members of an object that has ended. It stores a large one aside, so that an
+// unsorted object around it does not move it again: each byte is moved a bounded number of times,
+// whatever the depth.
 func (p *parser) sort(top *container) error {
 	if !top.unsorted {
 		return nil
@@ -293,7 +293,7 @@ func (p *parser) sort(top *container) error {
 	return nil
 }
 
-// whole returns the text with everything in its place.
+// whole returns the text with the stored objects in their places.
 func (p *parser) whole() []byte {
 	if len(p.aside.texts) == 0 {
 		return p.text

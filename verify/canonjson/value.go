@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Value is one JSON value that [Parse] accepted. It is immutable; the zero
-// Value holds nothing, and every question to it is answered with "no".
+// Value is one JSON value that [Parse] accepted. It is immutable. The zero Value is empty: its
+// methods report false.
 type Value struct{ text []byte }
 
 // Object is a Value that is a JSON object. Its members are in ascending order
@@ -75,7 +75,7 @@ func (o Object) Members() iter.Seq2[string, Value] {
 	}
 }
 
-// Get returns the member with this exact name, and whether there is one.
+// Get returns the member with this exact name, or false.
 func (o Object) Get(name string) (Value, bool) {
 	for n, v := range o.Members() {
 		if n == name {
@@ -123,7 +123,7 @@ func (v Value) first() byte {
 
 // The functions below read compact text, which Parse has made well formed.
 
-// afterComma drops the comma between two elements, if there is one.
+// afterComma skips the comma between two elements, if there is one.
 func afterComma(text []byte) []byte {
 	if text[0] == ',' {
 		return text[1:]
@@ -131,7 +131,7 @@ func afterComma(text []byte) []byte {
 	return text
 }
 
-// valueLen is the length of the value that text begins with.
+// valueLen returns the length of the value at the beginning of text.
 func valueLen(text []byte) int {
 	depth, n := 0, 0
 	for {
@@ -148,8 +148,8 @@ func valueLen(text []byte) int {
 	}
 }
 
-// tokenLen is the length of the token that text begins with; brackets, commas
-// and colons are tokens of one byte.
+// tokenLen returns the length of the token at the beginning of text; brackets, commas and colons
+// are tokens of one byte.
 func tokenLen(text []byte) int {
 	switch text[0] {
 	case '{', '}', '[', ']', ',', ':':
@@ -165,7 +165,7 @@ func tokenLen(text []byte) int {
 	return len(text)
 }
 
-// stringLen is the length of the quoted string that text begins with.
+// stringLen returns the length of the quoted string at the beginning of text.
 func stringLen(text []byte) int {
 	n := 1
 	for {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Marshal writes a Go value as canonical JSON. It takes what
-// encoding/json takes; struct tags name the fields.
+// Marshal returns a Go value as canonical JSON. It accepts what encoding/json accepts, with struct
+// tags.
 func Marshal(v any) ([]byte, error) {
 	raw, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
@@ -70,8 +70,8 @@ func (v Value) WriteASCII(w io.Writer) error {
 	return err
 }
 
-// asciiWriter escapes the text written to it. Every Write must hold whole characters, as the
-// tokens of WriteTo do.
+// asciiWriter escapes the text written to it. Every Write must have whole characters, as the tokens
+// of WriteTo do.
 type asciiWriter struct {
 	w   io.Writer
 	buf []byte
@@ -201,7 +201,7 @@ func appendChar(dst []byte, r rune) []byte {
 // AppendText appends a string in canonical form to dst. It must be UTF-8, as parsed text is.
 func AppendText(dst []byte, text string) []byte { return appendQuoted(dst, text) }
 
-// appendQuoted escapes what must be escaped and nothing else.
+// appendQuoted appends text in quotes, with only the required escapes.
 func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, '"')
 	for i := range len(text) {
@@ -219,6 +219,5 @@ func appendQuoted[T string | []byte](dst []byte, text T) []byte {
 	return append(dst, '"')
 }
 
-// shortEscape holds the letter of each control character that has a short
-// escape.
+// shortEscape has the letter of each control character with a short escape.
 var shortEscape = [0x20]byte{'\b': 'b', '\t': 't', '\n': 'n', '\f': 'f', '\r': 'r'}

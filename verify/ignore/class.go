@@ -20,8 +20,8 @@ type span struct{ from, to rune }
 
 var errOpen = errors.New("has a [ without a ]")
 
-// class translates a class of characters, of which the bracket was read, and returns what
-// follows it. One that fits a slash in the language of doublestar does not here.
+// class translates a class of characters after its opening bracket, and returns the rest of the
+// text. A class that matches a slash in doublestar does not here.
 func class(text string) (glob, rest string, err error) {
 	negated := strings.HasPrefix(text, "!") || strings.HasPrefix(text, "^")
 	if negated {

@@ -74,8 +74,8 @@ func trimSpaces(line string) string {
 	return line[:end]
 }
 
-// translate brings a pattern into the language of doublestar: there braces mean something,
-// "a/**" is "a" too, and a class may be a slash.
+// translate returns a pattern in the syntax of doublestar. There braces have a meaning, "a/**" also
+// matches "a", and a class may match a slash.
 func translate(text string) (string, error) {
 	var b strings.Builder
 	for text != "" {

@@ -27,7 +27,7 @@ type FileError struct {
 func (e *FileError) Error() string { return fmt.Sprintf("%q: %v", e.Path, e.err) }
 func (e *FileError) Unwrap() error { return e.err }
 
-// Rules decide what is left out beneath a root. They are not safe for concurrent use.
+// Rules decide what is excluded beneath a root. They are not safe for concurrent use.
 type Rules struct {
 	root  *pathsafe.Dir
 	given []pattern
@@ -50,10 +50,10 @@ func New(root *pathsafe.Dir, given []string) (*Rules, error) {
 	return r, nil
 }
 
-// A Reason is what left a path out.
+// A Reason is why a path is excluded.
 type Reason string
 
-// The reasons. The empty one is that nothing does.
+// The reasons. The empty one means that the path is not excluded.
 const (
 	ByGiven Reason = "given"
 	ByFile  Reason = "file"
