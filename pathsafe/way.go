@@ -359,6 +359,8 @@ func (p people) renamersIn(fd int, st Stat) func(entry *Stat) string {
 	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
 	by := ""
 	switch {
+	case st.Perm&byOthers != 0 && st.Perm&sticky == 0: // of whomever it is
+		by = "every user"
 	case !p.trusts(st.UID):
 		by = fmt.Sprintf("user %d", st.UID)
 	case st.Perm&(byGroup|byOthers) == 0:
@@ -369,8 +371,6 @@ func (p people) renamersIn(fd int, st Stat) func(entry *Stat) string {
 			}
 			return fmt.Sprintf("user %d", entry.UID)
 		}
-	case st.Perm&byOthers != 0:
-		by = "every user"
 	case hasACL(fd):
 		by = "the users named in its access control list"
 	case !p.trustsGroup(st.GID):

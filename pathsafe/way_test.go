@@ -69,6 +69,7 @@ func TestWayHolders(t *testing.T) {
 		"the root of another":          {[]holder{root, {alice, alice, 0o755}}, nil},
 		"all may write":                {[]holder{{0, 0, 0o777}, root}, []string{"1 by every user"}},
 		"others, not the group":        {[]holder{{0, 0, 0o757}, root}, []string{"1 by every user"}},
+		"of another, all may write":    {[]holder{{alice, alice, 0o777}, root}, []string{"1 by every user"}},
 		"sticky, own":                  {[]holder{{0, 0, 0o1777}, root}, nil},
 		"sticky, of another":           {[]holder{{0, 0, 0o1777}, {alice, alice, 0o755}}, []string{"1 by user 4241"}},
 		"sticky, and its owner":        {[]holder{{alice, 0, 0o1777}, root}, []string{"1 by user 4241"}},

@@ -32,6 +32,8 @@ func (a *app) foreseen(in *action.Root, r rollbackReport) error {
 	lines = append(lines, words.Few(each(r.changed, "edited since the commit: %s; your version would be removed and saved in a snapshot"), words.MaxNamed)...)
 	lines = append(lines, words.Few(editLines(r.edits), words.MaxNamed)...)
 	lines = append(lines, words.Few(partedLines(r.parted, "would come back"), words.MaxNamed)...)
+	lines = append(lines, words.Few(r.rights.programLines(false), words.MaxNamed)...)
+	lines = append(lines, words.Few(r.rights.ownerLines(false), words.MaxNamed)...)
 	goneKept := r.keptGone()
 	lines = append(lines, words.Few(each(goneKept, "kept by an earlier command: %s; its content would be saved in the snapshot that is taken first"), words.MaxNamed)...)
 	open := []string{}

@@ -147,7 +147,7 @@ func runRollback(ctx context.Context, app *app, opts rollbackOptions, id string)
 	}
 	return app.rolledBack(in, rollbackReport{
 		kind: audit.Session, what: "rollback", done: done.Done, commits: done.Commits, files: done.Files, changed: done.Changed, left: done.Left,
-		unread: done.Unread, changes: done.Changes, parted: done.Parted, spaces: done.Spaces, inPart: done.InPart, open: done.Open, edits: done.Edits,
+		unread: done.Unread, changes: done.Changes, parted: done.Parted, rights: rights{done.Owners, done.Programs}, spaces: done.Spaces, inPart: done.InPart, open: done.Open, edits: done.Edits,
 	})
 }
 

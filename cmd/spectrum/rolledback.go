@@ -30,6 +30,7 @@ type rollbackReport struct {
 	passed  []snapshot.Passed  // that were passed over to find it
 	changes []action.Change
 	parted  []action.Parted
+	rights  rights          // of the restored files
 	spaces  []action.Space  // of a dry run
 	open    []pathsafe.Path // of a dry run
 	edits   []action.Edit   // between commits that are undone
@@ -65,6 +66,7 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	a.tellFew(each(r.changed, "%s had been edited since the commit; your version was removed and saved in snapshot "+before))
 	a.tellFew(editLines(r.edits))
 	a.tellFew(partedLines(r.parted, "came back"))
+	r.rights.tell(a, true)
 	goneKept := r.keptGone()
 	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
@@ -115,6 +117,7 @@ func (r *rollbackReport) fields(in *action.Root, commits, goneKept []string) map
 	if len(r.parted) > 0 {
 		fields["parted"] = partedFields(r.parted)
 	}
+	r.rights.addTo(fields)
 	if len(goneKept) > 0 {
 		fields["kept_removed"] = jsonTexts(goneKept)
 	}

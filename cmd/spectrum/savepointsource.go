@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -85,64 +84,10 @@ func (c *candidate) trustIn(state *statedir.Dir) (trust.Policy, error) {
 	if err != nil {
 		return trust.Policy{}, err
 	}
-	signed, err := signersOf(state, store, sp, nil)
-	if err != nil {
-		return policy, nil // the signers of the restored files are unknown, so the host's key counts as any other
+	policy, c.unpinned, err = action.Source{Savepoint: sp, Savepoints: store, Preview: state.LoadPreview}.Trust(policy, host)
+	if of, is := errors.AsType[*action.SignerError](err); is {
+		run := fmt.Sprintf("run %q, which savepoint %s is of,", of.Run.RunID, sp.ID()[:shortest])
+		err = &notTrustedError{run, of.Run.ValidatorID, trust.Revoked, of.Reason}
 	}
-	for _, run := range signed {
-		switch policy.Of(run.ValidatorID) {
-		case trust.Revoked:
-			of := fmt.Sprintf("run %q, which savepoint %s is of,", run.RunID, sp.ID()[:shortest])
-			return trust.Policy{}, &notTrustedError{of, run.ValidatorID, trust.Revoked, policy.Reason(run.ValidatorID)}
-		case trust.Unpinned:
-			c.unpinned = run
-			return policy, nil
-		}
-	}
-	return policy.WithOwn(host), nil
-}
-
-// signersOf returns the runs that a savepoint goes back to, with their signers: through the
-// savepoints that were restored in between.
-func signersOf(state *statedir.Dir, store *savepoint.Store, sp savepoint.Savepoint, seen []string) ([]preview.Signed, error) {
-	const deepest = 100
-	if len(seen) == deepest {
-		return nil, errors.New("too many savepoints of savepoints")
-	}
-	id := sp.Said("preview_id")
-	raw, err := state.LoadPreview(id)
-	if errors.Is(err, fs.ErrNotExist) && len(sp.Texts(action.Signers)) > 0 {
-		return signersIn(state, store, sp, seen)
-	}
-	if err != nil {
-		return nil, err
-	}
-	record, err := preview.ParseRecord(raw, id)
-	if err != nil {
-		return nil, err
-	}
-	source := record.Origin().Savepoint
-	if source == "" {
-		return record.Signed(), nil
-	}
-	before, err := store.Find(source)
-	if err != nil {
-		return nil, err
-	}
-	return signersOf(state, store, before, append(seen, source))
-}
-
-// signersIn is signersOf by what the savepoint itself has signed, where the record of the preview is
-// gone.
-func signersIn(state *statedir.Dir, store *savepoint.Store, sp savepoint.Savepoint, seen []string) ([]preview.Signed, error) {
-	var all []preview.Signed
-	for _, text := range sp.Texts(action.Signers) {
-		validator, run, _ := strings.Cut(text, " ")
-		all = append(all, preview.Signed{RunID: run, ValidatorID: validator})
-	}
-	source := sp.Said(action.SourceID)
-	if before, err := store.Find(source); err == nil && before.ID() == source {
-		return signersOf(state, store, before, append(seen, source))
-	}
-	return all, nil
+	return policy, err
 }

@@ -62,19 +62,24 @@ func (s *snapshotCommand) export(ctx context.Context, id, target string) error {
 		return refusedHint(fmt.Errorf("snapshot %s holds no file that a bundle can hold", found.ID()[:shortest]), otherSnapshot)
 	}
 	found, adopted := adopt(found)
+	rights := rightsIn(found)
+	rights.tell(s.app, false)
 	sealed, runDir, err := s.exportTo(ctx, found, target, outputs)
 	if err != nil {
 		return err
 	}
 	s.tellAdopted(adopted)
+	rights.tell(s.app, true)
 	if left > 0 {
 		s.say("left out of the bundle: %s that it cannot hold", numberOf(left, "name"))
 	}
 	s.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
-	return s.result(runDir, map[string]any{
+	fields := map[string]any{
 		"adopted": jsonTexts(adopted), "bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "code": "OK", "files": sealed.Files, "left_out": left, "ok": true,
 		"run_dir": jsonText(runDir), "snapshot": found.ID(), "validator_id": sealed.ValidatorID,
-	})
+	}
+	rights.addTo(fields)
+	return s.result(runDir, fields)
 }
 
 // otherSnapshot is the hint for one that no bundle can be made of.

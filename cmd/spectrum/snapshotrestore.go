@@ -170,7 +170,7 @@ func (a *app) restoreSnapshot(ctx context.Context, in *action.Root, r restoreReq
 		what = "rollback"
 	}
 	return a.rolledBack(in, rollbackReport{
-		kind: r.kind, what: what, done: done.Done, commits: done.Commits, changed: done.Changed, left: done.Left, changes: done.Changes, parted: done.Parted, spaces: done.Spaces, open: done.Open,
+		kind: r.kind, what: what, done: done.Done, commits: done.Commits, changed: done.Changed, left: done.Left, changes: done.Changes, parted: done.Parted, rights: rights{done.Owners, done.Programs}, spaces: done.Spaces, open: done.Open,
 		target: r.target, passed: r.passed, unreadable: done.InPart, only: r.only,
 	})
 }

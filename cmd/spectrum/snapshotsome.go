@@ -70,6 +70,8 @@ func (s *snapshotCommand) writeTo(ctx context.Context, args []string, opts snaps
 		found = found.Only(chosen)
 	}
 	found, adopted := adopt(found)
+	rights := rightsIn(found)
+	rights.tell(s.app, false)
 	dir, err := s.intoBox(found, opts.to, func(b *box, tree, dir string) error {
 		return b.told(s.store.WriteHeld(ctx, found, b.dir, tree), tree, dir)
 	})
@@ -85,9 +87,12 @@ func (s *snapshotCommand) writeTo(ctx context.Context, args []string, opts snaps
 		}
 	}
 	s.tellAdopted(adopted)
+	rights.tell(s.app, true)
 	h := found.Header()
 	s.say("wrote %s, %s, of snapshot %s; the restore root was not touched", numberOf(h.Files, "file"), bytesText(h.Bytes), h.ID[:shortest])
-	return s.result(dir, map[string]any{
+	fields := map[string]any{
 		"adopted": jsonTexts(adopted), "bytes": h.Bytes, "code": "OK", "files": h.Files, "ok": true, "snapshot": h.ID, "to": jsonText(dir),
-	})
+	}
+	rights.addTo(fields)
+	return s.result(dir, fields)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/staging"
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/canonjson"
+	"golang.org/x/sys/unix"
 )
 
 // Watch has the callbacks of a commit. Its functions may be nil.
@@ -209,7 +210,13 @@ func addRun(change *staging.Change, r *restore.Restore, run *restore.Run, rank i
 func fileOf(path pathsafe.Path, o verify.Output, perm fs.FileMode, rank int) (*staging.File, error) {
 	f := &staging.File{
 		Size: o.Size(), Perm: uint32(perm), ModTime: o.ModTime(), Rank: rank,
-		Open:  func(near *pathsafe.Opener) (staging.Source, error) { return o.OpenNear(near) },
+		Open: func(near *pathsafe.Opener) (staging.Source, error) {
+			src, err := o.OpenNear(near)
+			if err != nil {
+				return nil, exchangedSource(err)
+			}
+			return src, nil
+		},
 		Check: func(ctx context.Context, copied io.ReaderAt) error { return o.Check(copied).Check(ctx) },
 	}
 	text, _ := strings.CutPrefix(o.Hash(), "sha256:")
@@ -217,6 +224,21 @@ func fileOf(path pathsafe.Path, o verify.Output, perm fs.FileMode, rank int) (*s
 		return nil, fmt.Errorf("%q was verified with the hash %q", path, o.Hash())
 	}
 	return f, nil
+}
+
+// errExchanged reports that there is another thing, or none, in place of a source that was verified. No copy
+// of that has the signed hash.
+var errExchanged = errors.New("the source is not the file that was verified")
+
+// exchangedSource returns an error of a source that cannot be opened, with [errExchanged] unless the machine
+// is the reason.
+func exchangedSource(err error) error {
+	for _, gone := range []error{fs.ErrNotExist, unix.ENOTDIR, pathsafe.ErrNotRegular, pathsafe.ErrSymlink, pathsafe.ErrEscape, pathsafe.ErrCrossesMount} {
+		if errors.Is(err, gone) {
+			return fmt.Errorf("%w: %w", errExchanged, err)
+		}
+	}
+	return err
 }
 
 // chainManifest records the intended order of bundle restores (step C.6).
@@ -246,7 +268,11 @@ func failureOf(err error) error {
 		return restore.Internal(restore.Execute, err)
 	}
 	failure := restore.Internal(restore.Execute, e)
-	if code, ok := steps[e.Step]; ok {
+	code, ok := steps[e.Step]
+	if errors.Is(e.Err, errExchanged) {
+		code, ok = restore.StagingHashMismatch, true
+	}
+	if ok {
 		failure = restore.Fail(code, e.Path, e.Err)
 	}
 	if e.Rollback != nil {

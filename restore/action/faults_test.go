@@ -125,18 +125,18 @@ var sourceFaults = []fault{
 	{name: "empty source filled", do: write("new/sub/empty", "x"), code: restore.StagingHashMismatch, phase: execute, path: "new/sub/empty"},
 	{name: "first of two sources", do: both(write("top.txt", "TOP\n"), write("new/sub/b.txt", "BETA\n")), code: restore.StagingHashMismatch, phase: execute, path: "new/sub/b.txt"},
 	{name: "source changed while staging begins", on: stagePhase, do: write("new/a.txt", "ALPHA\n"), code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
-	// Nothing was staged that could be wrong: no code of EXECUTE says so.
-	{name: "source removed", do: source("new/a.txt", nothing), code: restore.InternalError, phase: execute},
-	{name: "source a FIFO", do: source("new/a.txt", harness.FIFO), code: restore.InternalError, phase: execute},
-	{name: "source a directory", do: source("new/a.txt", harness.Directory), code: restore.InternalError, phase: execute},
+	// no copy of these has the signed hash
+	{name: "source removed", do: source("new/a.txt", nothing), code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
+	{name: "source a FIFO", do: source("new/a.txt", harness.FIFO), code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
+	{name: "source a directory", do: source("new/a.txt", harness.Directory), code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
 	{name: "source a link to the same", do: func(s *scene) {
 		must(s.t, os.Rename(s.source("new/a.txt"), s.source("new/real")))
 		must(s.t, os.Symlink("real", s.source("new/a.txt")))
-	}, code: restore.InternalError, phase: execute},
+	}, code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
 	{name: "parent of a source a link out", do: func(s *scene) {
 		must(s.t, os.Rename(s.source("new"), s.source("real")))
 		must(s.t, os.Symlink(s.source("real"), s.source("new")))
-	}, code: restore.InternalError, phase: execute},
+	}, code: restore.StagingHashMismatch, phase: execute, path: "new/a.txt"},
 }
 
 // rootFaults: what happens to the root after the approval, before anything is

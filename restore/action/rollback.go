@@ -46,12 +46,14 @@ type work struct {
 
 // A Result is what a rollback or the restore of a snapshot does.
 type Result struct {
-	Done    Done
-	Left    []Left          // in the order of their paths
-	Changes []Change        // in the order of their paths
-	Parted  []Parted        // in the order of their paths
-	Spaces  []Space         // that it needs, of a dry run with what the snapshot before it needs
-	Open    []pathsafe.Path // of a dry run, files that would be kept as things stand: a process has them open to write to
+	Done     Done
+	Left     []Left             // in the order of their paths
+	Changes  []Change           // in the order of their paths
+	Parted   []Parted           // in the order of their paths
+	Owners   []snapshot.Owner   // of the restored entries
+	Programs []snapshot.Program // of the restored entries
+	Spaces   []Space            // that it needs, of a dry run with what the snapshot before it needs
+	Open     []pathsafe.Path    // of a dry run, files that would be kept as things stand: a process has them open to write to
 	// InPart is set if names stay that should have been removed or restored, see [Left]. For a
 	// restore these are names that could not be read, and immutable or append-only ones. Commits
 	// of which names stay are in force, so that the rest of them can be undone later.
@@ -175,6 +177,8 @@ func (r *Root) goBack(ctx context.Context, to *Result, b back, w work, dry bool)
 		return err
 	}
 	to.Parted = partedOf(to.Changes, to.Left, w.target)
+	brought := restoredBy(to.Changes, to.Left, w.target)
+	to.Owners, to.Programs = snapshot.OwnersOf(brought), snapshot.ProgramsOf(brought)
 	if r.entry.DryRun { // what is to be done reads it when it writes it
 		if err := w.check(ctx); err != nil {
 			return err

@@ -57,7 +57,11 @@ func (i *Item) stands(t *restore.Target) {
 		i.Class = Removes
 	}
 	i.Before = &Before{hashText(t.Digest), t.Stat.Size, fmt.Sprintf("%04o", t.Stat.Perm), t.Stat.UID, timeText(t.Stat.ModTime), t.ModeOnly}
+	hasSetID := t.Stat.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0
 	if t.Removed {
+		if hasSetID {
+			i.Reason = joined(i.Reason, "the existing file has set-id bits")
+		}
 		i.linked(t)
 		return
 	}
@@ -79,7 +83,7 @@ func (i *Item) stands(t *restore.Target) {
 	case was != comes:
 		i.Reason = joined(i.Reason, fmt.Sprintf("its mode changes from %04o to %04o, %s%s", was, comes, signed, more))
 	}
-	if t.Stat.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+	if hasSetID {
 		i.Reason = joined(i.Reason, "the existing file has set-id bits, which the new one does not get")
 	}
 	i.linked(t)
