@@ -71,18 +71,23 @@ type rootStatus struct {
 	files      int           // of the savepoint
 	isCompared bool          // with the files in the root
 	drifts     []savepoint.Drift
-	isUndoable bool // the snapshot from before it exists
-	stays      partlyUndone
-	whole      *snapshot.Header
-	previews   []string
-	removed    []string // those of them whose candidates were removed
-	again      []string // the commands that show the newest of these
-	views      []string
-	silent     []string // views that do not report what they show
-	held       []string
-	free       int64
-	stateFree  int64   // for the state directory
-	unknown    []error // what could not be found out
+	unrecorded string // the newest commit, if its savepoint is lost or damaged
+	undo       string // the command that undoes that one; "" for none
+	isUndoable bool   // the snapshot from before the savepoint's commit exists
+	// hasWholeBefore: an emergency rollback would restore a snapshot from before it.
+	hasWholeBefore bool
+	isLossAccepted bool // of the snapshot from before it
+	stays          partlyUndone
+	whole          *snapshot.Header
+	previews       []string
+	removed        []string // those of them whose candidates were removed
+	again          []string // the commands that show the newest of these
+	views          []string
+	silent         []string // views that do not report what they show
+	held           []string
+	free           int64
+	stateFree      int64   // for the state directory
+	unknown        []error // what could not be found out
 }
 
 // States of a root.
@@ -253,8 +258,7 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 // open opens the restore root for a look.
 func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
 
-// newestWhole finds the newest snapshot that an emergency rollback may go back to, and whether the one from
-// before the active savepoint is there. It reports whether there is any snapshot.
+// newestWhole finds the newest snapshot that an emergency rollback may go back to, and what undoes the newest commit. It reports whether there is any snapshot.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {
@@ -267,7 +271,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 		st.knows(d)
 	}
 	st.whole = snapshot.NewestForEmergency(all)
-	st.isUndoable = st.tip != nil && slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(st.tip.Attempt()) })
+	st.findUndo(state, all)
 	return len(all)+len(damaged) > 0
 }
 

@@ -2,6 +2,7 @@ package records
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -45,10 +46,17 @@ func MakeMarks(state *statedir.Dir, root string) (missing int, err error) {
 	return missing, state.MarkRolledBack(root, undone)
 }
 
-// IsAccepted reports whether the audit log has that a person has accepted the loss of a record, by its ID.
-// Of a log that cannot be read nothing is accepted.
-func IsAccepted(state *statedir.Dir, id string) bool {
-	r := &Records{state: state}
-	ledger, err := r.ledger()
-	return err == nil && ledger.Accepts(id)
+// Acceptances returns a function that reports whether the audit log has that a person has accepted the
+// loss of a record, by its ID. It reads the log once, when it is first called. Of a log that cannot be read
+// nothing is accepted.
+func Acceptances(state *statedir.Dir) func(id string) bool {
+	read := sync.OnceValue(func() *audit.Ledger {
+		r := &Records{state: state}
+		ledger, err := r.ledger()
+		if err != nil {
+			return &audit.Ledger{}
+		}
+		return ledger
+	})
+	return func(id string) bool { return read().Accepts(id) }
 }

@@ -108,6 +108,7 @@ type night struct {
 	user      int
 	told      []string        // what happened, and what the person has typed and read
 	before    harness.Tree    // the root before the last commit
+	committed harness.Tree    // after it
 	edited    harness.Tree    // and after the edits of the user
 	names     map[string]bool // that the last commit changes, with the directories that it creates
 	whole     harness.Tree    // what the snapshot of the whole root has
@@ -170,6 +171,7 @@ func (n *night) happens() {
 			n.must(commit)
 		}
 	}
+	n.committed = n.picture()
 	for _, name := range n.story.edits {
 		n.edit(name)
 	}

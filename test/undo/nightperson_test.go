@@ -100,7 +100,11 @@ func (n *night) differs() string {
 		}
 	}
 	for name := range n.names {
-		if thing, was := n.before[name]; was {
+		thing, was := n.before[name]
+		if n.committed[name] == thing { // the commit was killed before it changed that
+			thing, was = n.edited[name]
+		}
+		if was {
 			want[name] = thing
 		}
 	}
@@ -123,7 +127,8 @@ func (n *night) differs() string {
 // commandInAnswer finds the commands that are in quotes, and those that are not.
 var (
 	commandInAnswer = regexp.MustCompile(`"(spectrum [^"]*)"`)
-	bareInAnswer    = regexp.MustCompile(`(?:^|[:;,] |then |run |undo    )(as root: )?((?:spectrum|mv|chmod|chown|mkdir|rm) (?:'[^']*'|[^';,:"])+)`)
+	bareInAnswer    = regexp.MustCompile(`(?:^|[:;,] |then |run |otherwise |undo    )(as root: )?((?:spectrum|mv|chmod|chown|mkdir|rm) (?:'[^']*'|[^';,:"])+)`)
+	bareName        = regexp.MustCompile(`^spectrum (rollback|recover|snapshot restore|snapshot verify)( --[a-z-]+)*$`) // the text is about the command
 	placeholder     = regexp.MustCompile(` [A-Z][A-Z_]+( |$)`)
 )
 
@@ -152,7 +157,7 @@ func commandsOf(a answer) (all []printed) {
 		}
 		var of []string
 		for _, i := range slices.Sorted(maps.Keys(at)) {
-			if !placeholder.MatchString(at[i]) && !strings.Contains(at[i], "...") {
+			if !placeholder.MatchString(at[i]) && !bareName.MatchString(at[i]) && rank(at[i]) < others {
 				of = append(of, at[i])
 			}
 		}
@@ -183,10 +188,12 @@ func rank(command string) int {
 	case slices.ContainsFunc([]string{"status", "log", "audit", "doctor", "savepoint", "snapshot list", "snapshot verify", "snapshot show"}, func(name string) bool {
 		return strings.HasPrefix(command, "spectrum "+name)
 	}):
-		return 2
+		return looks
 	}
-	return 3
+	return others
 }
+
+const looks, others = 2, 3
 
 // next is the command that a person types after an answer: the first that is printed and was not typed with the
 // same state, with those that its line names after it; none at the end. One of the shell is typed once.
@@ -194,7 +201,7 @@ func (n *night) next(a answer, isBack bool) printed {
 	n.t.Helper()
 	now := n.now()
 	all := commandsOf(a)
-	for wanted := range 3 {
+	for wanted := range others {
 		for _, p := range all {
 			key := p.command
 			if !isShell(key) {
@@ -209,18 +216,18 @@ func (n *night) next(a answer, isBack bool) printed {
 	return printed{}
 }
 
-// maxSteps is how many commands of the program a person types at most.
+// maxSteps is how many commands of the program that change something a person types at most.
 const maxSteps = 6
 
 // follow types what is printed until the root is back and nothing is reported, or until what is lost was named.
 func (n *night) follow() {
 	n.t.Helper()
 	n.start = n.picture()
-	steps := 0
+	steps, total := 0, 0
 	a := n.types("spectrum status " + n.root)
 	for {
 		isBack := n.differs() == ""
-		if isBack && n.isClean(&a) {
+		if isBack && a.status == 0 && n.isClean(&a) {
 			return
 		}
 		p := n.next(a, isBack)
@@ -243,7 +250,10 @@ func (n *night) follow() {
 			}
 			p.command = again
 		}
-		if steps++; steps > maxSteps {
+		if rank(p.command) < looks {
+			steps++
+		}
+		if total++; steps > maxSteps || total > 2*maxSteps {
 			n.fail("%d commands, and not back", steps)
 		}
 		if isUndo(p.command) {
