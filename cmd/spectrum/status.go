@@ -57,23 +57,24 @@ even if a root is halted: for monitoring, use "spectrum doctor".`,
 
 // rootStatus is the state of one restore root.
 type rootStatus struct {
-	name, path string // what its records are of, and where it is now
-	stranger   string // the state directory, if it has no record of the root
-	state      string // see the constants
-	halted     []string
-	beside     []string // paths of halted roots that share directories with it
-	bar        *barMark // of a rollback that could not be carried out; nil for none
-	unfinished []string // names in the root, and ids of actions
-	actions    []*audit.Action
-	tip        *savepoint.Savepoint
-	tipError   error         // why it is not known which savepoint is active
-	lost       *audit.Action // the newest commit, if its savepoint is lost
-	files      int           // of the savepoint
-	isCompared bool          // with the files in the root
-	drifts     []savepoint.Drift
-	unrecorded string // the newest commit, if its savepoint is lost or damaged
-	undo       string // the command that undoes that one; "" for none
-	isUndoable bool   // the snapshot from before the savepoint's commit exists
+	name, path   string // what its records are of, and where it is now
+	stranger     string // the state directory, if it has no record of the root
+	state        string // see the constants
+	halted       []string
+	beside       []string // paths of halted roots that share directories with it
+	bar          *barMark // of a rollback that could not be carried out; nil for none
+	unfinished   []string // names in the root, and ids of actions
+	actions      []*audit.Action
+	tip          *savepoint.Savepoint
+	tipError     error         // why it is not known which savepoint is active
+	lost         *audit.Action // the newest commit, if its savepoint is lost
+	files        int           // of the savepoint
+	isCompared   bool          // with the files in the root
+	drifts       []savepoint.Drift
+	isLostUndone bool   // by the restore of the snapshot from before it
+	unrecorded   string // the newest commit, if its savepoint is lost or damaged
+	undo         string // the command that undoes that one; "" for none
+	isUndoable   bool   // the snapshot from before the savepoint's commit exists
 	// hasWholeBefore: an emergency rollback would restore a snapshot from before it.
 	hasWholeBefore bool
 	isLossAccepted bool // of the snapshot from before it
@@ -271,7 +272,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 		st.knows(d)
 	}
 	st.whole = snapshot.NewestForEmergency(all)
-	st.findUndo(state, all)
+	st.findUndo(state, store, all)
 	return len(all)+len(damaged) > 0
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -43,8 +44,13 @@ func newestStanding(actions []*audit.Action) (newest *audit.Action) {
 
 // undoesUnrecorded returns the command that undoes a commit without its savepoint, by the snapshots of its
 // root, at path; "" if none can.
-func undoesUnrecorded(state *statedir.Dir, commit, path string, all []snapshot.Header) string {
+func undoesUnrecorded(state *statedir.Dir, store *snapshot.Store, commit, path string, all []snapshot.Header) string {
 	before, hasWhole := action.SnapshotsFor(commit, all, logOf(state))
+	if before != "" {
+		if _, err := store.Find(before); err != nil {
+			before = ""
+		}
+	}
 	switch {
 	case before != "":
 		return "spectrum snapshot restore " + foreignOption(path) + before[:shortest]
@@ -78,11 +84,36 @@ func unrecordedHint(state *statedir.Dir, name, path string) string {
 	}
 	defer snapshots.Close()
 	all, _, _ := snapshots.Survey(name) // an unreadable snapshot cannot be restored
-	undo := undoesUnrecorded(state, commit, path, all)
+	if lost != nil && isUndoneBy(actions, lost, all) {
+		return ""
+	}
+	undo := undoesUnrecorded(state, snapshots, commit, path, all)
 	if undo == "" {
 		return ""
 	}
 	return fmt.Sprintf("\"%s\" undoes commit %s, the newest one, without its record; do that first if it is to be undone", undo, commit[:shortest])
+}
+
+// isUndoneBy reports whether the restore of the snapshot from before a commit has undone it, by the snapshots
+// of its root. The log does not have that where the savepoint of the commit was lost.
+func isUndoneBy(actions []*audit.Action, commit *audit.Action, all []snapshot.Header) (undone bool) {
+	before := map[string]string{} // targets of the restores, by the snapshots from before these
+	for _, h := range all {
+		before[h.ID] = action.TargetOf(h)
+	}
+	taken := map[string]bool{} // the snapshots from before restores that have undone it
+	for _, c := range actions[slices.Index(actions, commit)+1:] {
+		if c.IsCommit() || c.State != audit.Done {
+			continue
+		}
+		switch target := before[c.Snapshot]; {
+		case target != "" && target == commit.Snapshot:
+			undone, taken[c.Snapshot] = true, true
+		case taken[target]:
+			undone = false
+		}
+	}
+	return undone
 }
 
 // undoText is what undoes the newest commit in place; "" for nothing. Path is that of the root, for a
@@ -110,9 +141,10 @@ func (st *rootStatus) undoText(path string) string {
 }
 
 // findUndo finds what undoes the newest commit in place, by the snapshots of the root.
-func (st *rootStatus) findUndo(state *statedir.Dir, all []snapshot.Header) {
-	if st.unrecorded = unrecorded(st.actions, st.tipError, st.lost); st.unrecorded != "" {
-		st.undo = undoesUnrecorded(state, st.unrecorded, st.path, all)
+func (st *rootStatus) findUndo(state *statedir.Dir, store *snapshot.Store, all []snapshot.Header) {
+	st.isLostUndone = st.lost != nil && isUndoneBy(st.actions, st.lost, all)
+	if st.unrecorded = unrecorded(st.actions, st.tipError, st.lost); st.unrecorded != "" && !st.isLostUndone {
+		st.undo = undoesUnrecorded(state, store, st.unrecorded, st.path, all)
 	}
 	if st.tip == nil {
 		return

@@ -364,6 +364,7 @@ func TestNights(t *testing.T) {
 			t.Parallel()
 			n := newNight(t, randomStory(sample.Rand(t)))
 			n.follow()
+			t.Logf("the story: %+v\n%s", n.story, strings.Join(n.told, "\n"))
 		})
 	}
 }
