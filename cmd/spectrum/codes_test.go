@@ -112,7 +112,7 @@ func examples(t *testing.T) map[code][]error {
 		codeSnapshotDamaged: {snapshotError(&snapshot.DamageError{Path: forging, Err: outside})},
 		codeSnapshotRefused: {snapshotError(fmt.Errorf("%q: %w", forging, snapshot.ErrRefused))},
 
-		codeStateDamaged: {stateDamaged("/srv/"+forging, []statecheck.Flaw{{What: forging, Remedy: statecheck.KeepState}}, nil, true)},
+		codeStateDamaged: {stateDamaged("/srv/"+forging, []statecheck.Flaw{{What: forging, Remedy: statecheck.KeepState}}, nil, "", true)},
 
 		codeUnfit:   {&unfitError{failed: []doctor.Check{{ID: forging, Remedy: "mend it"}}, all: 2}, &unfitError{failed: []doctor.Check{{ID: forging}}, all: 2}},
 		codeDiffers: {rootDiffers(&rootDiff{total: 2, rootPath: "/srv/" + forging, previews: "spectrum preview"}, 1, []string{forging}, nil)},

@@ -133,7 +133,11 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		app.say("spectrum: a command was killed here before it changed anything; its lock was removed")
 	}
 	_, isBarred := state.BarOf(settled.Root())
-	return app.recovered(root, ended, flaws, isBarred)
+	undo := ""
+	if len(flaws) > 0 {
+		undo = unrecordedHint(state, settled.Root(), root)
+	}
+	return app.recovered(root, ended, flaws, undo, isBarred)
 }
 
 // settle ends what is unfinished in the root. With --acknowledge it releases what cannot be undone,
@@ -215,9 +219,9 @@ func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, e
 	return settled, ended, err
 }
 
-// recovered prints the result of each attempt, and what is damaged. A root in which a rollback
+// recovered prints the result of each attempt, what is damaged, and how to undo a commit without its record. A root in which a rollback
 // could not begin is barred: other actions are halted.
-func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck.Flaw, isBarred bool) error {
+func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck.Flaw, undo string, isBarred bool) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
 	for _, o := range ended {
@@ -250,7 +254,7 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck
 				return err
 			}
 		}
-		return stateDamaged(root, flaws, found, isBarred)
+		return stateDamaged(root, flaws, found, undo, isBarred)
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "clean")
@@ -272,9 +276,9 @@ func (a *app) sayEndOf(o staging.Outcome, root string) {
 }
 
 // stateDamaged is the verdict on what is kept of a root in which nothing is left to be ended. Its
-// hints are the remedies, each once, and last what accepts that which no remedy brings back.
-func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, isBarred bool) error {
-	var hints []string
+// hints are undo, unless "", the remedies, each once, and last what accepts that which no remedy brings back.
+func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, undo string, isBarred bool) error {
+	hints := known(undo)
 	for _, f := range statecheck.Fold(flaws) {
 		if !slices.Contains(hints, f.Remedy) {
 			hints = append(hints, f.Remedy)

@@ -57,32 +57,38 @@ even if a root is halted: for monitoring, use "spectrum doctor".`,
 
 // rootStatus is the state of one restore root.
 type rootStatus struct {
-	name, path string // what its records are of, and where it is now
-	stranger   string // the state directory, if it has no record of the root
-	state      string // see the constants
-	halted     []string
-	beside     []string // paths of halted roots that share directories with it
-	bar        *barMark // of a rollback that could not be carried out; nil for none
-	unfinished []string // names in the root, and ids of actions
-	actions    []*audit.Action
-	tip        *savepoint.Savepoint
-	tipError   error         // why it is not known which savepoint is active
-	lost       *audit.Action // the newest commit, if its savepoint is lost
-	files      int           // of the savepoint
-	isCompared bool          // with the files in the root
-	drifts     []savepoint.Drift
-	isUndoable bool // the snapshot from before it exists
-	stays      partlyUndone
-	whole      *snapshot.Header
-	previews   []string
-	removed    []string // those of them whose candidates were removed
-	again      []string // the commands that show the newest of these
-	views      []string
-	silent     []string // views that do not report what they show
-	held       []string
-	free       int64
-	stateFree  int64   // for the state directory
-	unknown    []error // what could not be found out
+	name, path   string // what its records are of, and where it is now
+	stranger     string // the state directory, if it has no record of the root
+	state        string // see the constants
+	halted       []string
+	beside       []string // paths of halted roots that share directories with it
+	bar          *barMark // of a rollback that could not be carried out; nil for none
+	unfinished   []string // names in the root, and ids of actions
+	actions      []*audit.Action
+	tip          *savepoint.Savepoint
+	tipError     error         // why it is not known which savepoint is active
+	lost         *audit.Action // the newest commit, if its savepoint is lost
+	files        int           // of the savepoint
+	isCompared   bool          // with the files in the root
+	drifts       []savepoint.Drift
+	isLostUndone bool   // by the restore of the snapshot from before it
+	unrecorded   string // the newest commit, if its savepoint is lost or damaged
+	undo         string // the command that undoes that one; "" for none
+	isUndoable   bool   // the snapshot from before the savepoint's commit exists
+	// hasWholeBefore: an emergency rollback would restore a snapshot from before it.
+	hasWholeBefore bool
+	isLossAccepted bool // of the snapshot from before it
+	stays          partlyUndone
+	whole          *snapshot.Header
+	previews       []string
+	removed        []string // those of them whose candidates were removed
+	again          []string // the commands that show the newest of these
+	views          []string
+	silent         []string // views that do not report what they show
+	held           []string
+	free           int64
+	stateFree      int64   // for the state directory
+	unknown        []error // what could not be found out
 }
 
 // States of a root.
@@ -253,8 +259,7 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 // open opens the restore root for a look.
 func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
 
-// newestWhole finds the newest snapshot that an emergency rollback may go back to, and whether the one from
-// before the active savepoint is there. It reports whether there is any snapshot.
+// newestWhole finds the newest snapshot that an emergency rollback may go back to, and what undoes the newest commit. It reports whether there is any snapshot.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {
@@ -267,7 +272,7 @@ func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 		st.knows(d)
 	}
 	st.whole = snapshot.NewestForEmergency(all)
-	st.isUndoable = st.tip != nil && slices.ContainsFunc(all, func(h snapshot.Header) bool { return h.IsBefore(st.tip.Attempt()) })
+	st.findUndo(state, store, all)
 	return len(all)+len(damaged) > 0
 }
 

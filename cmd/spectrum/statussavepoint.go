@@ -17,12 +17,7 @@ import (
 // lostSavepoint returns the newest commit in place by the log of a root, if its savepoint, which should be
 // the tip, is lost; nil if it is not, or if an operator has accepted the loss.
 func lostSavepoint(state *statedir.Dir, store *savepoint.Store, actions []*audit.Action, tip savepoint.Savepoint) (*audit.Action, error) {
-	var newest *audit.Action
-	for _, c := range actions {
-		if c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" {
-			newest = c
-		}
-	}
+	newest := newestStanding(actions)
 	if newest == nil || newest.Savepoint == "" || newest.Savepoint == tip.ID() {
 		return nil, nil // none
 	}

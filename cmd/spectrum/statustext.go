@@ -24,12 +24,8 @@ func (st *rootStatus) text() string {
 		add("beside", "also halted for preview, commit and prune, because %s, which shares directories with it, is halted: \"spectrum status %s\"", shellQuote(at), shellQuote(at))
 	}
 	add("savepoint", "%s", st.savepointText())
-	switch {
-	case st.tip == nil || st.state != rootClean && (st.state != rootHalted || len(st.halted) > 0):
-	case st.isUndoable:
-		add("to undo", "spectrum rollback %s%s", foreignOption(st.path), st.tip.Attempt()[:shortest])
-	default:
-		add("to undo", "no longer possible: the snapshot from before the commit is lost; \"spectrum recover %s\" shows what is left", path)
+	if undo := st.undoText(path); undo != "" {
+		add("to undo", "%s", undo)
 	}
 	if st.whole == nil {
 		add("snapshot", "none of the whole root; \"spectrum snapshot take %s\" takes one", path)
@@ -89,6 +85,8 @@ func (st *rootStatus) stateText(path string) string {
 // savepointText is the active savepoint, and what has changed since.
 func (st *rootStatus) savepointText() string {
 	switch {
+	case st.isLostUndone:
+		return fmt.Sprintf("lost: that of commit %s, which was undone by the restore of the snapshot from before it", st.lost.ID[:shortest])
 	case st.lost != nil:
 		return fmt.Sprintf("lost: that of commit %s, which is in place; \"spectrum rollback %[1]s\" names what can still undo it", st.lost.ID[:shortest])
 	case st.tipError != nil:

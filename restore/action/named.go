@@ -113,6 +113,9 @@ func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
 		if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
 			return Named{Kind: NamesSeveral, Several: standing}
 		}
+		if c := lostSince(&newest, read); c != nil {
+			return Named{Kind: NamesLost, Action: c}
+		}
 		return Named{Kind: NamesCommit, Savepoint: newest}
 	}
 	actions, open := read.actions(root)
@@ -129,6 +132,25 @@ func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
 		return Named{}
 	}
 	return Named{Kind: NamesUndone, Rollback: last}
+}
+
+// lostSince returns the newest commit in force by the log that is newer than the one of a savepoint; nil for
+// none. Its savepoint is lost, and no person has accepted that.
+func lostSince(sp *savepoint.Savepoint, read ReadLog) *audit.Action {
+	var ledger audit.Ledger
+	if _, err := read(ledger.Add); err != nil {
+		return nil
+	}
+	actions, _ := read.actions(sp.Root())
+	for _, c := range slices.Backward(actions) {
+		if c.ID == sp.Attempt() {
+			break
+		}
+		if stands(c) && c.Savepoint != "" && !ledger.Accepts(c.Savepoint) {
+			return c
+		}
+	}
+	return nil
 }
 
 // newestUnread returns the newest savepoint that cannot be read, in the root of a name or in all if that

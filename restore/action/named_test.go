@@ -221,3 +221,26 @@ func TestSnapshotsFor(t *testing.T) {
 		}
 	}
 }
+
+// TestLatestOfLost: where the savepoint of the newest commit is lost, the commit before it is not the
+// latest, unless a person has accepted the loss.
+func TestLatestOfLost(t *testing.T) {
+	w := newFixture(t)
+	first := w.mustCommit(map[string]string{"a": "a"})
+	second, err := w.replace(map[string]string{"b": "b"})
+	must(t, err)
+	all := w.survey()
+	lost := all.Standing[1].ID()
+	all.Standing = all.Standing[:1]
+	if got := action.LatestCommit(w.root, all, w.read); got.Kind != action.NamesLost || got.Action.ID != second {
+		t.Errorf("%+v", got)
+	}
+	accepted := func(visit func(audit.Entry) error) (audit.Head, error) {
+		head, err := w.read(visit)
+		must(t, err)
+		return head, visit(audit.Entry{Event: audit.Event{Kind: audit.LossAccepted, Root: w.root, Lost: []string{lost}}})
+	}
+	if got := action.LatestCommit(w.root, all, accepted); got.Kind != action.NamesCommit || got.Savepoint.Attempt() != first {
+		t.Errorf("accepted: %+v", got)
+	}
+}

@@ -172,31 +172,19 @@ func (c *comparison) compareEnds() {
 
 // compareMarks compares the marks of rollbacks with the log and the savepoints.
 func (c *comparison) compareMarks() error {
-	ended, begun := c.log.TakenBack()
-	var bundles, undone []string
-	for _, sp := range c.savepoints.Standing {
+	gone, err := c.marksGone()
+	if err != nil {
+		return err
+	}
+	for _, f := range gone {
+		if f.Kind == RootMarkGone && c.concerns(f.Root) || f.Kind == BundleMarkGone && len(c.open) == 0 {
+			c.add(f)
+		}
+	}
+	_, begun := c.log.TakenBack()
+	var bundles []string
+	for _, sp := range slices.Concat(c.savepoints.Standing, c.savepoints.Retired) {
 		bundles = append(bundles, sp.Texts(action.BundleRoots)...)
-	}
-	for _, root := range ended {
-		was, err := c.state.WasRolledBack(audit.RootOf(root), nil)
-		if err != nil {
-			return err
-		}
-		if !was && c.concerns(root) {
-			c.add(Flaw{Kind: RootMarkGone, Root: root})
-		}
-	}
-	for _, sp := range c.savepoints.Retired {
-		for _, id := range sp.Texts(action.BundleRoots) {
-			undone = append(undone, id)
-			was, err := c.state.WasRolledBack("", []string{id})
-			if err != nil {
-				return err
-			}
-			if !was && len(c.open) == 0 {
-				c.add(Flaw{Kind: BundleMarkGone, Root: sp.Root(), ID: id})
-			}
-		}
 	}
 	if c.root != "" || len(c.open) > 0 || len(c.savepoints.Damaged) > 0 { // then a mark may be of another root, or of what cannot be read
 		return nil
@@ -204,7 +192,7 @@ func (c *comparison) compareMarks() error {
 	for i, root := range begun {
 		begun[i] = audit.RootOf(root)
 	}
-	strange, err := c.state.StrangeMarks(begun, append(bundles, undone...))
+	strange, err := c.state.StrangeMarks(begun, bundles)
 	for _, name := range strange {
 		c.add(Flaw{Kind: StrangeMark, ID: name})
 	}

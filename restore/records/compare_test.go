@@ -119,7 +119,7 @@ func TestSnapshotGone(t *testing.T) {
 	if len(flaws) != 1 || flaws[0].Kind != records.SnapshotGone || flaws[0].Lost[0] != f.taken.ID || flaws[0].HasOthers {
 		t.Errorf("%+v", flaws)
 	}
-	if records.IsAccepted(f.state, f.taken.ID) {
+	if records.Acceptances(f.state)(f.taken.ID) {
 		t.Error("its loss is accepted, and no person has done that")
 	}
 }

@@ -2,6 +2,7 @@ package records
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -16,39 +17,66 @@ func MakeMarks(state *statedir.Dir, root string) (missing int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	count := func(root string, bundles ...string) error {
-		was, err := state.WasRolledBack(root, bundles)
-		if err == nil && !was {
-			missing++
-		}
-		return err
+	gone, err := r.marksGone()
+	if err != nil {
+		return 0, err
 	}
 	var undone []string
 	for _, sp := range r.savepoints.Retired {
 		undone = append(undone, sp.Texts(action.BundleRoots)...)
 	}
-	slices.Sort(undone)
-	undone = slices.Compact(undone)
-	for _, id := range undone {
-		if err := count("", id); err != nil {
-			return 0, err
-		}
-	}
-	if ended, _ := r.log.TakenBack(); slices.Contains(ended, audit.RootText(root)) {
-		if err := count(root); err != nil {
-			return 0, err
+	counted := map[string]bool{}
+	for _, f := range gone {
+		if !counted[f.ID] && (f.Kind == BundleMarkGone || f.Root == audit.RootText(root)) {
+			counted[f.ID] = true
+			missing++
 		}
 	}
 	if missing == 0 {
 		return 0, nil
 	}
-	return missing, state.MarkRolledBack(root, undone)
+	slices.Sort(undone)
+	return missing, state.MarkRolledBack(root, slices.Compact(undone))
 }
 
-// IsAccepted reports whether the audit log has that a person has accepted the loss of a record, by its ID.
-// Of a log that cannot be read nothing is accepted.
-func IsAccepted(state *statedir.Dir, id string) bool {
-	r := &Records{state: state}
-	ledger, err := r.ledger()
-	return err == nil && ledger.Accepts(id)
+// marksGone returns the marks of rollbacks that are missing, whether or not another command is about to make
+// them: those of roots that the log has, and those of bundles that the savepoints have which were undone.
+func (r *Records) marksGone() (gone []Flaw, err error) {
+	ended, _ := r.log.TakenBack()
+	for _, root := range ended {
+		was, err := r.state.WasRolledBack(audit.RootOf(root), nil)
+		if err != nil {
+			return nil, err
+		}
+		if !was {
+			gone = append(gone, Flaw{Kind: RootMarkGone, Root: root})
+		}
+	}
+	for _, sp := range r.savepoints.Retired {
+		for _, id := range sp.Texts(action.BundleRoots) {
+			was, err := r.state.WasRolledBack("", []string{id})
+			if err != nil {
+				return nil, err
+			}
+			if !was {
+				gone = append(gone, Flaw{Kind: BundleMarkGone, Root: sp.Root(), ID: id})
+			}
+		}
+	}
+	return gone, nil
+}
+
+// Acceptances returns a function that reports whether the audit log has that a person has accepted the
+// loss of a record, by its ID. It reads the log once, when it is first called. Of a log that cannot be read
+// nothing is accepted.
+func Acceptances(state *statedir.Dir) func(id string) bool {
+	read := sync.OnceValue(func() *audit.Ledger {
+		r := &Records{state: state}
+		ledger, err := r.ledger()
+		if err != nil {
+			return &audit.Ledger{}
+		}
+		return ledger
+	})
+	return func(id string) bool { return read().Accepts(id) }
 }

@@ -87,12 +87,13 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 	if err != nil {
 		return nil, snapshot.Inspected{}, err
 	}
-	contents, remedies := map[string][]*snapshot.DamageError{}, map[string]string{}
+	contents, broken := map[string][]*snapshot.DamageError{}, map[string]*brokenSnapshot{}
 	for _, f := range in.Found {
 		if len(f.Damage.Names) > 0 {
 			contents[f.Header.ID] = append(contents[f.Header.ID], f.Damage)
 		}
 	}
+	isAccepted := records.Acceptances(state)
 	var flaws []Flaw
 	for _, f := range in.Found {
 		flaw := Flaw{Path: filepath.Join(state.Path(), "snapshots", f.Damage.Path), What: f.Damage.Error()}
@@ -103,17 +104,17 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 		case errors.Is(f.Damage, snapshot.ErrOldVersion):
 			flaw.Remedy = "an earlier spectrum reads it; else " + Aside(state, flaw.Path) + ", and take a new snapshot"
 		case len(f.Damage.Names) > 0:
-			flaw.IsContent = true
-			if remedies[f.Header.ID] == "" {
-				remedies[f.Header.ID] = "other snapshots can be restored all the same"
-				snap, err := store.Find(f.Header.ID)
-				path, unknown := state.RootPath(f.Header.Root)
-				if err == nil && unknown == nil {
-					steps := NextSteps(ctx, store, Broken{Snapshot: snap, Damaged: contents[f.Header.ID], Path: path})
-					remedies[f.Header.ID] = strings.Join(append(steps, remedies[f.Header.ID]), "; ")
-				}
+			id := f.Header.ID
+			if broken[id] == nil {
+				broken[id] = brokenContents(ctx, state, store, f.Header, contents[id])
 			}
-			flaw.Remedy = remedies[f.Header.ID]
+			flaw.IsContent, flaw.Remedy = true, broken[id].remedy
+			if slices.Contains(broken[id].lost, f.Damage) {
+				if isAccepted(id) {
+					continue
+				}
+				flaw.Lost, flaw.Accept = []string{id}, AcceptText(state, f.Header.Root)
+			}
 		case f.Damage.Part != "":
 			flaw.Remedy = PartRemedy(f.Damage) + "; else " + Aside(state, flaw.Path) + ": other snapshots can be restored all the same, and \"spectrum snapshot prune\" does not run next to it"
 		default:
@@ -122,6 +123,25 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 		flaws = append(flaws, flaw)
 	}
 	return flaws, in, nil
+}
+
+// A brokenSnapshot is one with damaged contents: the next steps, and the contents that are in no file of
+// its root.
+type brokenSnapshot struct {
+	remedy string
+	lost   []*snapshot.DamageError
+}
+
+func brokenContents(ctx context.Context, state *statedir.Dir, store *snapshot.Store, h snapshot.Header, damaged []*snapshot.DamageError) *brokenSnapshot {
+	others := "other snapshots can be restored all the same"
+	snap, err := store.Find(h.ID)
+	path, unknown := state.RootPath(h.Root)
+	if err != nil || unknown != nil {
+		return &brokenSnapshot{remedy: others}
+	}
+	b := Broken{Snapshot: snap, Damaged: damaged, Path: path}
+	lost := b.lost(ctx, store)
+	return &brokenSnapshot{strings.Join(append(b.steps(lost), others), "; "), lost}
 }
 
 // PartRemedy is the next step for a damaged part of a manifest: a snapshot of unchanged names has
@@ -145,8 +165,9 @@ func SavepointFlaws(state *statedir.Dir, store *savepoint.Store, root string) ([
 		}
 		flaws = append(flaws, Flaw{Path: d.RunDir, What: d.Error(), Remedy: mend})
 	}
+	isAccepted := records.Acceptances(state)
 	for _, sp := range slices.Concat(found.Standing, found.Retired) {
-		if _, err := sp.Report(); err != nil && !records.IsAccepted(state, sp.ID()) {
+		if _, err := sp.Report(); err != nil && !isAccepted(sp.ID()) {
 			const remedy = "the report of the commit is no longer proven; the commit can still be undone"
 			flaws = append(flaws, Flaw{
 				Path: sp.RunDir(), What: err.Error(), Remedy: cmp.Or(Mend(state.Path(), err), remedy),

@@ -22,13 +22,24 @@ type Broken struct {
 
 // NextSteps returns the next steps for a broken snapshot, each on its own: only what works as things
 // stand, the one that repairs most last.
-func NextSteps(ctx context.Context, store *snapshot.Store, b Broken) (steps []string) {
-	id, lost := b.Snapshot.ID()[:words.Shortest], b.Damaged
-	if root, err := pathsafe.OpenRoot(b.Path); err == nil {
-		defer root.Close()
-		found, _ := store.Repairable(ctx, b.Snapshot, root, b.Damaged) // what cannot be looked for is not found
-		lost = slices.DeleteFunc(slices.Clone(lost), func(d *snapshot.DamageError) bool { return slices.Contains(found, d) })
+func NextSteps(ctx context.Context, store *snapshot.Store, b Broken) []string {
+	return b.steps(b.lost(ctx, store))
+}
+
+// lost returns the damaged contents that no file of the root has.
+func (b *Broken) lost(ctx context.Context, store *snapshot.Store) []*snapshot.DamageError {
+	root, err := pathsafe.OpenRoot(b.Path)
+	if err != nil {
+		return b.Damaged
 	}
+	defer root.Close()
+	found, _ := store.Repairable(ctx, b.Snapshot, root, b.Damaged) // what cannot be looked for is not found
+	return slices.DeleteFunc(slices.Clone(b.Damaged), func(d *snapshot.DamageError) bool { return slices.Contains(found, d) })
+}
+
+// steps are the next steps, where these contents are lost.
+func (b *Broken) steps(lost []*snapshot.DamageError) (steps []string) {
+	id := b.Snapshot.ID()[:words.Shortest]
 	if len(lost) > 0 {
 		var names []string
 		for _, d := range lost {
