@@ -80,7 +80,7 @@ func (a *app) latestRoot(state *statedir.Dir) (string, error) {
 		return name, err
 	}
 	if isKnown, unknown := state.Names(name); unknown == nil && !isKnown {
-		err = notKnown(state, root, "commit or snapshot", "\"spectrum status\" lists all roots")
+		err = notKnown(state, root, "commit or snapshot")
 	}
 	return name, err
 }

@@ -198,7 +198,7 @@ func listSavepoints(args []string) func(*savepointCommand) error {
 		all := found.Standing
 		slices.SortStableFunc(all, func(a, b savepoint.Savepoint) int { return strings.Compare(a.Root(), b.Root()) })
 		if len(all) == 0 && root != "" {
-			if err := notKnown(s.state, root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
+			if err := notKnown(s.state, root, "savepoint"); err != nil {
 				return err
 			}
 			s.say("no savepoints of %q; every commit there makes one", root)

@@ -252,7 +252,7 @@ func (s *snapshotCommand) noneOf(root string) error {
 		s.say("no snapshots; \"spectrum snapshot take RESTORE_ROOT\" takes one, and so does every commit")
 		return nil
 	}
-	if err := notKnown(s.state, root, "snapshot", "\"spectrum snapshot list\" lists all snapshots with their roots"); err != nil {
+	if err := notKnown(s.state, root, "snapshot"); err != nil {
 		return err
 	}
 	s.say("no snapshots of %q; \"spectrum snapshot take %s\" takes one", root, shellQuote(root))
