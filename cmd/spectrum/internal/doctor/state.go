@@ -118,16 +118,15 @@ func stateRefused(path string, err error) Check {
 // StateRemedy is what to do about a state directory that no command takes, as far as the error shows it; ""
 // otherwise.
 func StateRemedy(path string, err error) string {
-	const another = "name another one with --state-dir DIR"
 	parents, isLoose := errors.AsType[*statedir.ParentsError](err)
 	_, isOpen := errors.AsType[*statedir.ModeError](err)
 	switch {
 	case isLoose:
 		return parentsRemedy(parents.Loose[0])
 	case isOpen:
-		return fmt.Sprintf("run chmod 700 %s, or %s", words.Shell(path), another)
+		return "chmod 700 " + words.Shell(path)
 	case errors.Is(err, statedir.ErrForeign):
-		return fmt.Sprintf("as root: chown %d %s; or %s", os.Geteuid(), words.Shell(path), another)
+		return fmt.Sprintf("as root: chown %d %s; or name another one with --state-dir DIR", os.Geteuid(), words.Shell(path))
 	}
 	return ""
 }
