@@ -54,30 +54,19 @@ func (a *app) askAgain(ctx context.Context, state *statedir.Dir, record *preview
 
 // showAgain makes a preview that was kept again, and shows it. It is an error if it can no longer be
 // approved.
-func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *preview.Record, opts previewOptions) (shown shownPreview, err error) {
+func (a *app) showAgain(ctx context.Context, state *statedir.Dir, record *preview.Record, opts previewOptions) (shown shownPreview, _ error) {
 	if err := action.CheckUsed(record, state, logOf(state)); err != nil {
 		return shown, err
 	}
-	if err := checkShown(record.Origin().View); err != nil {
-		return shown, err
-	}
-	opts.asks = true
-	made := proposal{presented: presented{opts: opts}}
-	defer func() { made.close() }()
-	if made.candidate, err = a.reopen(ctx, record.Origin()); err != nil {
-		return shown, err
-	}
-	made.candidate.asked = record.Asked()
-	if made.in, err = a.enterFor(ctx, state, record.Origin().RestoreRoot, opts.wait); err != nil {
-		return shown, err
-	}
-	made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate)
+	made, err := a.remake(ctx, state, record, opts.wait, nil)
 	if err != nil {
-		return shown, record.Remade(err)
+		return shown, err
 	}
+	defer made.close()
 	if err := record.Holds(made.preview); err != nil {
 		return shown, err
 	}
+	made.opts, made.opts.asks = opts, true
 	return a.present(ctx, state, made.presented)
 }
 

@@ -121,7 +121,7 @@ func examples(t *testing.T) map[code][]error {
 
 		codeLater:      {laterCommits(outside, &action.LaterError{}, "0dbd4d3d")},
 		codeInPart:     {stillStands("0dbd4d3d", "/srv/"+forging, false, []action.Left{{Path: forging, Committed: true}}, map[string]any{})},
-		codeNoSnapshot: {rollbackError(action.ErrNoSnapshot)},
+		codeNoSnapshot: {noSnapshot(action.ErrNoSnapshot, map[string]any{}, "\"spectrum snapshot list\" lists the snapshots")},
 		codeNotUndone:  {rollbackError(action.ErrElsewhere), rollbackError(snapshot.ErrUnsettled), rollbackError(&staging.Error{Step: staging.StepConflict, Err: outside})},
 	}
 }

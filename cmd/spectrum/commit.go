@@ -210,33 +210,19 @@ func (a *app) commitRecord(ctx context.Context, state *statedir.Dir, record *pre
 	if err != nil {
 		return err
 	}
-	if err := checkShown(record.Origin().View); err != nil {
-		return err
-	}
-	c, err := a.reopen(ctx, record.Origin())
+	made, err := a.remake(ctx, state, record, opts.wait, new(verify.Sources))
 	if err != nil {
 		return err
 	}
-	defer c.close()
-	c.asked, c.sources = record.Asked(), new(verify.Sources)
-	in, err := a.enterFor(ctx, state, record.Origin().RestoreRoot, opts.wait)
-	if err != nil {
-		return err
-	}
-	defer in.Leave()
-	r, again, err := a.makePreview(ctx, state, c)
-	if err != nil {
-		return record.Remade(err)
-	}
-	defer r.Close()
+	defer made.close()
 	if err := checkShown(record.Origin().View); err != nil { // again: to get here may have taken its time
 		return err
 	}
-	approval, err := answer.Approve(ctx, said, again, c.origin)
+	approval, err := answer.Approve(ctx, said, made.preview, made.candidate.origin)
 	if err != nil {
 		return err
 	}
-	return a.commitApproved(ctx, state, in, decided{approval, c, r, opts.reason, again.Recommended(), opts.file})
+	return a.commitApproved(ctx, state, made.in, decided{approval, made.candidate, made.restore, opts.reason, made.preview.Recommended(), opts.file})
 }
 
 // decided is an approval, with the candidate and the restore that it is about.

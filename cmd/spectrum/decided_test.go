@@ -113,8 +113,35 @@ func (s *source) declaredAs(variable string) (name string) {
 // givesHint matches the names of functions that return a next step.
 var givesHint = regexp.MustCompile(`(?i)(hints?|remedy|steps?)$`)
 
+// A table is the functions of the table by their names, with the number of the parameter that takes a hint;
+// -1 for none.
+type table map[string]int
+
+// tableOf returns the functions of the table, with the two that add a hint to any error.
+func tableOf(all []source) table {
+	functions := table{"refusedHint": 1, "hinted": 1}
+	for _, s := range all {
+		if !s.inTable() {
+			continue
+		}
+		at, n := -1, 0
+		for _, field := range s.decl.Type.Params.List {
+			for _, name := range field.Names {
+				if takesHint.MatchString(name.Name) {
+					at = n
+				}
+				n++
+			}
+		}
+		functions[s.decl.Name.Name] = at
+	}
+	return functions
+}
+
+var takesHint = regexp.MustCompile(`^(hint|next|steps?)$`)
+
 // decides returns what a part of a function decides about an error other than by a function of the table.
-func decides(part ast.Node, inTable map[string]bool) (what string) {
+func (t table) decides(part ast.Node) (what string) {
 	ast.Inspect(part, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CompositeLit:
@@ -122,8 +149,16 @@ func decides(part ast.Node, inTable map[string]bool) (what string) {
 				what = "makes a " + name
 			}
 		case *ast.CallExpr:
-			if name := types.ExprString(n.Fun); name == "refusedHint" || name == "hinted" {
-				if hint, ok := n.Args[1].(*ast.CallExpr); !ok || !inTable[calledName(hint)] {
+			at, is := t[calledName(n)]
+			if !is || at < 0 || at >= len(n.Args) {
+				return true
+			}
+			for _, arg := range n.Args[at:] {
+				hint, ok := arg.(*ast.CallExpr)
+				if ok {
+					_, ok = t[calledName(hint)]
+				}
+				if !ok {
 					what = "gives a hint"
 				}
 			}
@@ -148,14 +183,9 @@ func calledName(call *ast.CallExpr) string {
 // or details. It makes an error with what it knows, or calls a function of the table.
 func TestMatchedInTable(t *testing.T) {
 	set, all := sources(t)
-	inTable, givers := map[string]bool{}, map[string]string{}
+	functions, givers := tableOf(all), map[string]string{}
 	for _, s := range all {
-		if s.inTable() {
-			inTable[s.decl.Name.Name] = true
-		}
-	}
-	for _, s := range all {
-		if what := decides(s.decl.Body, inTable); what != "" && !s.inTable() && s.file != "voice.go" {
+		if what := functions.decides(s.decl.Body); what != "" && !s.inTable() && s.file != "voice.go" {
 			givers[s.decl.Name.Name] = what
 		}
 	}
@@ -213,10 +243,13 @@ func (b *branch) takes(call *ast.CallExpr) bool {
 	})
 }
 
-// branches are the parts of a function that are for errors of packages below.
+// branches are the parts of a function that are for errors of packages below: after a match, and where
+// another error has returned.
 func (s *source) branches() (all []branch) {
 	ast.Inspect(s.decl.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BlockStmt:
+			all = append(all, s.rests(n.List)...)
 		case *ast.IfStmt:
 			if head := (&ast.IfStmt{Init: n.Init, Cond: n.Cond, Body: &ast.BlockStmt{}}); len(s.matches(head)) > 0 {
 				all = append(all, branch{head, n.Body})
@@ -225,10 +258,48 @@ func (s *source) branches() (all []branch) {
 			if head := (&ast.CaseClause{List: n.List}); len(s.matches(head)) > 0 {
 				all = append(all, branch{head, &ast.BlockStmt{List: n.Body}})
 			}
+			all = append(all, s.rests(n.Body)...)
 		}
 		return true
 	})
 	return all
+}
+
+// rests are the statements after a match, or after one that returns if there is no match.
+func (s *source) rests(list []ast.Stmt) (all []branch) {
+	for i, stmt := range list {
+		var head ast.Stmt = &ast.EmptyStmt{}
+		switch stmt := stmt.(type) {
+		case *ast.AssignStmt:
+			head = stmt
+		case *ast.IfStmt:
+			if isNegated(stmt.Cond) && returns(stmt.Body) {
+				head = &ast.IfStmt{Init: stmt.Init, Cond: stmt.Cond, Body: &ast.BlockStmt{}}
+			}
+		}
+		if len(s.matches(head)) > 0 {
+			all = append(all, branch{head, &ast.BlockStmt{List: list[i+1:]}})
+		}
+	}
+	return all
+}
+
+func isNegated(cond ast.Expr) (is bool) {
+	ast.Inspect(cond, func(n ast.Node) bool {
+		if not, ok := n.(*ast.UnaryExpr); ok && not.Op == token.NOT {
+			is = true
+		}
+		return true
+	})
+	return is
+}
+
+func returns(body *ast.BlockStmt) bool {
+	if len(body.List) == 0 {
+		return false
+	}
+	_, is := body.List[len(body.List)-1].(*ast.ReturnStmt)
+	return is
 }
 
 // TestCodesInOnePlace: a code is given by the table, or, where it is of a finding of one command, by that

@@ -58,9 +58,7 @@ func (a *app) planDerived(ctx context.Context, state *statedir.Dir, origin previ
 	c.asked, c.sources = asked, new(verify.Sources)
 	bar := a.newBar("verifying what is approved")
 	defer bar.done()
-	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return forRoot(ctx, state, c, c.restore(bar))
-	})
+	r, err := c.forRoot(ctx, state, bar)
 	if err != nil {
 		c.close()
 		return nil, err

@@ -47,7 +47,7 @@ func (a *app) enter(ctx context.Context, state *statedir.Dir, root string, e act
 	e.BarStays = func(err error) {
 		a.tell("spectrum: this is complete, but the root stays halted for preview, commit and prune: %s", oneLine(err.Error()))
 		if stays, is := errors.AsType[*statedir.BarError](err); is {
-			a.tell("hint: %s", barHint(stays))
+			a.tell("hint: %s", statecheck.BarRemedy(stays))
 		}
 	}
 	e.Host = func() (action.Host, error) {

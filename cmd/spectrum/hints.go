@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/internal/machine"
@@ -44,7 +45,7 @@ var machineFaults = []struct {
 	{unix.ENOTCONN, "the server of a FUSE file system on the path has died: unmount that file system, then retry"},
 	{fusemount.ErrHidden, "unmount what is mounted on it or above it (\"findmnt\" shows the mounts as a tree), then run \"spectrum umount MOUNTPOINT\""},
 	{fusemount.ErrMoved, "make sure that no other process moves a directory above the mount point, or mount below directories that only you can write to, then retry"},
-	{pathsafe.ErrNoProc, "run as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"},
+	{pathsafe.ErrNoProc, doctor.NoProcRemedy},
 	{fs.ErrPermission, "this user may not do that: run as the owner of what is named above, or name a file or directory of your own"},
 	{fs.ErrNotExist, changedHint},
 	{fs.ErrExist, changedHint},
@@ -71,15 +72,10 @@ func machineHints(err error) []string {
 // partHints are the hints that make a part of the state directory usable again, and, where
 // rollbacks work without it, that they do.
 func partHints(e *statedir.PartError) []string {
-	path := shellQuote(e.Path)
-	aside := fmt.Sprintf("mv %s %s", path, shellQuote(e.Path+".aside"))
+	aside := statecheck.PutAside(e.Path)
 	fix := aside
-	switch {
-	case !errors.Is(e, fs.ErrPermission):
-	case e.UID == os.Geteuid():
-		fix = "chmod u+rwX " + path
-	default:
-		fix = fmt.Sprintf("as root: chown -R %d %s", os.Geteuid(), path)
+	if errors.Is(e, fs.ErrPermission) {
+		fix = cmp.Or(statecheck.Unlock(e.Path), aside)
 	}
 	hints := []string{fix}
 	if isPlain := strings.Contains(e.Name, "/"); fix != aside && e.Name != "snapshots" && !isPlain { // a rollback requires it, and a preview requires a count
@@ -202,16 +198,11 @@ func heldHints(source string) []string {
 	}
 }
 
-// barHint returns how to remove a mark that this process cannot remove.
-func barHint(e *statedir.BarError) string {
-	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", shellQuote(e.Path), shellQuote(e.Path+".bad"))
-}
-
 // hints are the next steps for a root in which a rollback could not be carried out.
 func (b *barMark) hints(path string) []string {
 	root := foreignOption(path) + shellQuote(path)
 	if stays, is := errors.AsType[*statedir.BarError](b.Err); is {
-		return []string{oneLine(b.what()), "the root is as it was, and rollbacks still work", barHint(stays)}
+		return []string{oneLine(b.what()), "the root is as it was, and rollbacks still work", statecheck.BarRemedy(stays)}
 	}
 	return []string{
 		oneLine(b.what()),

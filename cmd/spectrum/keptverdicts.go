@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/internal/statedir"
@@ -140,8 +141,6 @@ func rollbackError(err error) error {
 		return err
 	case isLater:
 		return laterCommits(err, later, later.Commit)
-	case errors.Is(err, action.ErrNoSnapshot):
-		return noSnapshot(err, map[string]any{}, "\"spectrum snapshot list\" lists the snapshots")
 	case isFailed && errors.Is(err, pathsafe.ErrCrossesMount): // whose it is the operator can find out, and end
 		return err
 	case isFailed && failed.IsDisturbance(), errors.Is(err, snapshot.ErrUnsettled):
@@ -152,6 +151,12 @@ func rollbackError(err error) error {
 		return refusedHint(err, "\"spectrum snapshot list\" lists the snapshots, \"spectrum savepoint list\" the commits in place")
 	}
 	return snapshotError(err)
+}
+
+// undoError is rollbackError for the undo of a commit.
+func undoError(ctx context.Context, state *statedir.Dir, in *action.Root, commit string, err error) error {
+	err = withoutBefore(ctx, state, in, commit, withoutContents(ctx, in, commit, err))
+	return rollbackError(fixedRoot(in.Real(), err))
 }
 
 // restoreError is rollbackError for the restore of a snapshot, target.
@@ -171,6 +176,125 @@ func notUndone(err error, details map[string]any, next string) error {
 // noSnapshot is the verdict on a rollback for which there is no snapshot.
 func noSnapshot(err error, details map[string]any, steps ...string) error {
 	return coded(codeNoSnapshot, err, details, steps)
+}
+
+// withoutBefore adds to the error of the rollback of a commit without a snapshot from before it the
+// remaining alternatives that work now.
+func withoutBefore(ctx context.Context, state *statedir.Dir, in *action.Root, commit string, err error) error {
+	if _, is := errors.AsType[*codedError](err); is || !errors.Is(err, action.ErrNoSnapshot) {
+		return err
+	}
+	root := foreignOption(in.Real()) + shellQuote(in.Real())
+	to, unknown := in.Snapshots().Target(ctx, in.Path(), "")
+	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
+	before := action.TakenBefore(commit, logOf(state))
+	var hints []string
+	switch {
+	case unknown == nil && to.Snapshot != nil && (before == nil || before[to.Snapshot.ID()]):
+		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" does not require it, and restores snapshot %s; \"spectrum snapshot list %[1]s\" lists all", root, to.Snapshot.ID()[:shortest]))
+	case unknown == nil && to.Snapshot != nil:
+		hints = known(fmt.Sprintf("\"spectrum rollback --emergency %s\" restores snapshot %s, which was taken after the commit, and leaves the commit in place", root, to.Snapshot.ID()[:shortest]))
+		if h := action.NewestWhole(ctx, in.Snapshots(), all, before); h != nil {
+			hints = append(hints, fmt.Sprintf("\"spectrum snapshot restore %s%s\" undoes it: that is the newest whole snapshot from before the commit, of %s (%s)", foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), whyTaken(*h)))
+		}
+	case len(all) > 0:
+		hints = lostBefore(in)
+	default:
+		hints = known(noneLeft(in))
+	}
+	return noSnapshot(err, map[string]any{}, hints...)
+}
+
+// withoutContents adds to the error of the rollback of a commit, whose snapshot has damaged contents,
+// the next steps.
+func withoutContents(ctx context.Context, in *action.Root, commit string, err error) error {
+	if _, is := errors.AsType[*snapshot.DamageError](err); !is {
+		return err
+	}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot has no contents to name
+	h := action.BeforeCommit(commit, all, nil)
+	if h == nil {
+		return err
+	}
+	target, unread := in.Snapshots().Find(h.ID)
+	if unread != nil {
+		return err
+	}
+	return withNextSteps(ctx, in.Snapshots(), target, in.Real(), "", err)
+}
+
+// lostBefore returns the next steps where the snapshot from before a commit is lost.
+func lostBefore(in *action.Root) []string {
+	return []string{
+		"if a backup has the state directory, restore its directory \"snapshots\" from there, and retry",
+		fmt.Sprintf("\"spectrum recover --acknowledge %s%s\" accepts that the commit cannot be undone, and releases the root", foreignOption(in.Real()), shellQuote(in.Real())),
+	}
+}
+
+// noneLeft returns the next step for a root without snapshots.
+func noneLeft(in *action.Root) string {
+	return fmt.Sprintf("the root has no snapshot to restore: if a backup has the state directory, restore its directory \"snapshots\" from there; otherwise \"spectrum snapshot take %s%s\" saves the root as it is now",
+		foreignOption(in.Real()), shellQuote(in.Real()))
+}
+
+// lesserWay names the alternatives if no snapshot fits an emergency rollback: the newest of those
+// with damaged contents, of those without unreadable files, then what leads back to before a commit.
+func lesserWay(ctx context.Context, state *statedir.Dir, in *action.Root, to snapshot.Target, err error) error {
+	if !errors.Is(err, action.ErrNoEmergencyTarget) {
+		return err
+	}
+	details := map[string]any{"passed": passedFields(in, to.Passed)}
+	isContent := func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }
+	for _, p := range to.Passed {
+		if p.Foreign || !slices.ContainsFunc(p.Damage, isContent) {
+			continue
+		}
+		if snap, unread := in.Snapshots().Find(p.Header.ID); unread == nil {
+			details["damaged"] = p.Header.ID
+			return noSnapshot(err, details, nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: snap, Damaged: p.Damage, Path: in.Real()})...)
+		}
+	}
+	all, _, _ := in.Snapshots().Survey(in.Path()) // an unreadable snapshot cannot be restored
+	for _, h := range slices.Backward(all) {
+		if h.IsPartial() {
+			details["partial"] = h.ID
+			return noSnapshot(err, details, fmt.Sprintf("\"spectrum snapshot restore %s%s\" restores the newest snapshot that is not whole: of %s, without %s that could not be read, which would stay as they are now",
+				foreignOption(in.Real()), h.ID[:shortest], h.Time.Format(time.RFC3339), numberOf(h.Unread, "name")))
+		}
+	}
+	return noSnapshot(err, details, beforeCommit(ctx, state, in, all)...)
+}
+
+// beforeCommit returns the steps that lead back to before the newest commit of a root, with the snapshots
+// of a part of it that can be read.
+func beforeCommit(ctx context.Context, state *statedir.Dir, in *action.Root, all []snapshot.Header) []string {
+	option, root := foreignOption(in.Real()), shellQuote(in.Real())
+	newest := ""
+	if found, err := in.Savepoints().Survey(in.Path()); err == nil && len(found.Standing) > 0 {
+		newest = found.Standing[len(found.Standing)-1].Attempt()
+	}
+	h := action.BeforeCommit(newest, all, logOf(state))
+	switch {
+	case h == nil && newest != "":
+		return lostBefore(in)
+	case h == nil && len(all) > 0:
+		return []string{fmt.Sprintf("\"spectrum snapshot list %s%s\" lists the snapshots of parts of it", option, root)}
+	case h == nil:
+		return []string{fmt.Sprintf("the root has neither snapshots nor commits; \"spectrum snapshot take %s%s\" saves it as it is now", option, root)}
+	}
+	target, err := in.Snapshots().Find(h.ID)
+	if err != nil {
+		return lostBefore(in)
+	}
+	damaged, _ := in.Snapshots().Verify(ctx, target) // what cannot be verified is not known to be damaged
+	if slices.ContainsFunc(damaged, func(d *snapshot.DamageError) bool { return len(d.Names) > 0 }) {
+		return nextSteps(ctx, in.Snapshots(), statecheck.Broken{Snapshot: target, Damaged: damaged, Path: in.Real()})
+	}
+	if newest != "" {
+		return []string{fmt.Sprintf("\"spectrum rollback %s%s\" undoes the newest commit", option, newest)}
+	}
+	return []string{fmt.Sprintf("\"spectrum snapshot restore %s%s\" goes back to before commit %s; \"spectrum snapshot list %s%s\" lists all snapshots",
+		option, h.ID[:shortest], h.Action[:shortest], option, root)}
 }
 
 // laterCommits are in the way: all of them go from this one on.

@@ -80,7 +80,7 @@ func (a *app) latestRoot(state *statedir.Dir) (string, error) {
 		return name, err
 	}
 	if isKnown, unknown := state.Names(name); unknown == nil && !isKnown {
-		err = notKnown(state, root, "commit or snapshot", "\"spectrum status\" lists all roots")
+		err = notKnown(state, root, "commit or snapshot")
 	}
 	return name, err
 }
@@ -110,7 +110,7 @@ func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoin
 		return named.Savepoint, nil
 	case action.NamesSeveral:
 		return savepoint.Savepoint{}, refusedHint(errors.New("there are commits in several restore roots, so latest names none"),
-			namesLatest+"; \"spectrum log\" lists them"+eachRoot(state, rootsOfCommits(named.Several)))
+			namesLatest+"; \"spectrum log\" lists them"+eachRoot(state, named.Roots))
 	}
 	if err := cannotUndo(state, &named); err != nil {
 		return savepoint.Savepoint{}, err
@@ -126,14 +126,6 @@ func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoin
 	return savepoint.Savepoint{}, refusedHint(err, hint)
 }
 
-func rootsOfCommits(all []savepoint.Savepoint) []string {
-	names := make([]string, len(all))
-	for i, sp := range all {
-		names[i] = sp.Root()
-	}
-	return names
-}
-
 // maxRoots is how many restore roots are named where latest names none.
 const maxRoots = 5
 
@@ -141,8 +133,7 @@ const maxRoots = 5
 // of a hint.
 func eachRoot(state *statedir.Dir, names []string) string {
 	typed, text := shellLine(os.Args[1:]), ""
-	slices.Sort(names)
-	for n, name := range slices.Compact(names) {
+	for n, name := range names {
 		path, err := state.RootPath(name)
 		if err != nil || n >= maxRoots {
 			continue

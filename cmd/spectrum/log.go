@@ -74,7 +74,7 @@ func (a *app) listActions(args []string, last int) error {
 	case root == "" && id == "":
 		a.say("no commits yet: the audit log of this state directory has none")
 	case root != "":
-		if err := notKnown(state, root, "commit", "\"spectrum log\" lists all commits with their roots"); err != nil {
+		if err := notKnown(state, root, "commit"); err != nil {
 			return err
 		}
 		a.say("no commits in %q", root)

@@ -39,10 +39,13 @@ func didYouMean(state *statedir.Dir, path, hint string) string {
 	return hint
 }
 
+// listsRoots is the next step where a restore root is not known.
+const listsRoots = "\"spectrum status\" lists all roots"
+
 // notKnown returns an error for a root that is not there, and of which nothing is kept.
-func notKnown(state *statedir.Dir, root, what, hint string) error {
+func notKnown(state *statedir.Dir, root, what string) error {
 	if way, err := pathsafe.WayTo(root); err == nil && way.Missing {
-		return refusedHint(fmt.Errorf("%q does not exist, and no %s of it is known", root, what), didYouMean(state, root, hint))
+		return refusedHint(fmt.Errorf("%q does not exist, and no %s of it is known", root, what), didYouMean(state, root, listsRoots))
 	}
 	return nil
 }

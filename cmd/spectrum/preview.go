@@ -21,6 +21,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/restore/trust"
+	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
 
@@ -284,6 +285,31 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 	return made, err
 }
 
+// remake makes a preview that was kept again. A commit keeps the outputs open as sources. The caller closes
+// what was made.
+func (a *app) remake(ctx context.Context, state *statedir.Dir, record *preview.Record, wait time.Duration, sources *verify.Sources) (made proposal, err error) {
+	defer func() {
+		if err != nil {
+			made.close()
+			made = proposal{}
+		}
+	}()
+	if err := checkShown(record.Origin().View); err != nil {
+		return made, err
+	}
+	if made.candidate, err = a.reopen(ctx, record.Origin()); err != nil {
+		return made, err
+	}
+	made.candidate.asked, made.candidate.sources = record.Asked(), sources
+	if made.in, err = a.enterFor(ctx, state, record.Origin().RestoreRoot, wait); err != nil {
+		return made, err
+	}
+	if made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate); err != nil {
+		err = record.Remade(err)
+	}
+	return made, err
+}
+
 // presented is a preview that is to be shown, with what it was made of.
 type presented struct {
 	preview   *preview.Preview
@@ -404,9 +430,7 @@ func checkText(c *candidate) error {
 func (a *app) makePreview(ctx context.Context, state *statedir.Dir, c *candidate) (*restore.Restore, *preview.Preview, error) {
 	bar := a.newBar("verifying")
 	defer bar.done()
-	r, err := examine(ctx, c, func() (*restore.Restore, error) {
-		return forRoot(ctx, state, c, c.restore(bar))
-	})
+	r, err := c.forRoot(ctx, state, bar)
 	if err != nil {
 		return nil, nil, c.savepointHint(err)
 	}

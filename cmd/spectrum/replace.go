@@ -15,13 +15,15 @@ import (
 
 // forRoot runs PREFLIGHT and PLAN. With --replace, or for a change set, it finds which files are
 // replaced.
-func forRoot(ctx context.Context, state *statedir.Dir, c *candidate, bundles restore.Candidate) (*restore.Restore, error) {
+func (c *candidate) forRoot(ctx context.Context, state *statedir.Dir, bar *bar) (*restore.Restore, error) {
 	plan := restore.ForRootOwning
 	if c.asked.Replace {
 		plan = restore.ForRootReplacing
 	}
-	return plan(ctx, bundles, c.origin.RestoreRoot, func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
-		return ownArtifacts(state, root)
+	return examine(ctx, c, func() (*restore.Restore, error) {
+		return plan(ctx, c.restore(bar), c.origin.RestoreRoot, func(root *pathsafe.Dir) (map[string][sha256.Size]byte, error) {
+			return ownArtifacts(state, root)
+		})
 	})
 }
 

@@ -125,30 +125,21 @@ func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 		}
 		return s.newestCommit(s.state, &savepoint.Survey{Standing: all})
 	}
-	sp, err := s.store.Find(id)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// Where a savepoint is damaged, its ID cannot be read, and may be the one that is meant.
+	if _, err := s.store.Find(id); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return savepoint.Savepoint{}, err
 	}
-	isFound := err == nil
 	all, err := s.store.Survey("")
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
-	found := ofCommit(all.Standing, id)
-	if isFound && !slices.ContainsFunc(found, func(other savepoint.Savepoint) bool { return other.ID() == sp.ID() }) {
-		found = append(found, sp)
-	}
-	switch len(found) {
-	case 0:
-	case 1:
-		return found[0], s.checkRoot(s.state, "savepoint "+found[0].ID(), found[0].Root())
-	default:
-		return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%d savepoints, or commits of savepoints, begin with %q", len(found), id), listsSavepoints)
-	}
-	for _, sp := range all.Retired {
-		if sp.IsNamed(id) {
-			return savepoint.Savepoint{}, s.undone(sp)
-		}
+	switch named := action.NamedCommit(id, &all, logOf(s.state)); named.Kind {
+	case action.NamesCommit:
+		return named.Savepoint, s.checkRoot(s.state, "savepoint "+named.Savepoint.ID(), named.Savepoint.Root())
+	case action.NamesSeveral:
+		return savepoint.Savepoint{}, refusedHint(fmt.Errorf("%d savepoints, or commits of savepoints, begin with %q", len(named.Several), id), listsSavepoints)
+	case action.NamesUndone:
+		return savepoint.Savepoint{}, alreadyUndone(s.state, named.Savepoint.Attempt(), named.Rollback)
 	}
 	hint := listsSavepoints
 	if lower := strings.ToLower(id); lower != id && hexdigits.Only(lower) {
@@ -174,28 +165,13 @@ func (s *savepointCommand) findUndone(id string) (savepoint.Savepoint, error) {
 	if other := s.checkRoot(s.state, "savepoint "+found[0].ID(), found[0].Root()); other != nil {
 		return sp, other
 	}
-	undone := s.undone(found[0])
+	undone := alreadyUndone(s.state, found[0].Attempt(), action.RollbackOf(found[0].Attempt(), logOf(s.state)))
 	s.tell("spectrum: %s", oneLine(undone.Error()))
 	return found[0], nil
 }
 
-// undone is the error of a savepoint whose commit was undone.
-func (s *savepointCommand) undone(sp savepoint.Savepoint) error {
-	return alreadyUndone(s.state, sp.Attempt(), action.RollbackOf(sp.Attempt(), logOf(s.state)))
-}
-
 // listsSavepoints is the next step for an operator without the ID of a savepoint.
 const listsSavepoints = "\"spectrum savepoint list\" lists the IDs of savepoints, and \"spectrum log\" those of commits"
-
-// ofCommit returns the savepoints of the commits of which this is the ID, or digits of it.
-func ofCommit(all []savepoint.Savepoint, id string) (found []savepoint.Savepoint) {
-	for _, sp := range all {
-		if hexdigits.Begins(sp.Attempt(), id) {
-			found = append(found, sp)
-		}
-	}
-	return found
-}
 
 func listSavepoints(args []string) func(*savepointCommand) error {
 	return func(s *savepointCommand) (err error) {
@@ -222,7 +198,7 @@ func listSavepoints(args []string) func(*savepointCommand) error {
 		all := found.Standing
 		slices.SortStableFunc(all, func(a, b savepoint.Savepoint) int { return strings.Compare(a.Root(), b.Root()) })
 		if len(all) == 0 && root != "" {
-			if err := notKnown(s.state, root, "savepoint", "\"spectrum savepoint list\" lists all savepoints with their roots"); err != nil {
+			if err := notKnown(s.state, root, "savepoint"); err != nil {
 				return err
 			}
 			s.say("no savepoints of %q; every commit there makes one", root)
@@ -319,14 +295,14 @@ func (v savepointVerify) find(cmd *cobra.Command, s *savepointCommand) (savepoin
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
-	if len(all) == 0 {
+	newest, roots := action.Newest(all, savepoint.Savepoint.Root)
+	switch len(roots) {
+	case 0:
 		return savepoint.Savepoint{}, refusedHint(errors.New("there is no savepoint yet"), "each \"spectrum commit\" leaves one; \"spectrum savepoint list\" lists them")
+	case 1:
+		return *newest, nil
 	}
-	last := all[len(all)-1]
-	if all[0].Root() != last.Root() {
-		return savepoint.Savepoint{}, usage(cmd, "there are savepoints of several restore roots: name one with --restore-root DIR")
-	}
-	return last, nil
+	return savepoint.Savepoint{}, usage(cmd, "there are savepoints of several restore roots: name one with --restore-root DIR")
 }
 
 func (s *savepointCommand) compare(ctx context.Context, sp savepoint.Savepoint, root string) (real string, _ []savepoint.Drift, err error) {

@@ -132,26 +132,16 @@ func (s *snapshotCommand) newest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(all) == 0 && root != "" {
+	newest, roots := action.Newest(all, func(h snapshot.Header) string { return h.Root })
+	switch {
+	case newest != nil:
+		return newest.ID, nil
+	case len(roots) > 0:
+		return "", refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), namesLatest+"; \"spectrum snapshot list\" lists them"+eachRoot(s.state, roots))
+	case root != "":
 		return "", refusedHint(fmt.Errorf("there is no snapshot of %q", root), "\"spectrum snapshot list\" lists all snapshots with their roots")
 	}
-	if len(all) == 0 {
-		return "", refusedHint(errors.New("there is no snapshot yet"), "\"spectrum snapshot take RESTORE_ROOT\" takes one, and so does each commit")
-	}
-	for _, h := range all {
-		if h.Root != all[0].Root {
-			return "", refusedHint(errors.New("there are snapshots of several restore roots, so latest names none"), namesLatest+"; \"spectrum snapshot list\" lists them"+eachRoot(s.state, rootsOfSnapshots(all)))
-		}
-	}
-	return all[len(all)-1].ID, nil
-}
-
-func rootsOfSnapshots(all []snapshot.Header) []string {
-	names := make([]string, len(all))
-	for i, h := range all {
-		names[i] = h.Root
-	}
-	return names
+	return "", refusedHint(errors.New("there is no snapshot yet"), "\"spectrum snapshot take RESTORE_ROOT\" takes one, and so does each commit")
 }
 
 // beforeCommit is [action.SnapshotOf] with the snapshots and the log of the state directory.
@@ -262,7 +252,7 @@ func (s *snapshotCommand) noneOf(root string) error {
 		s.say("no snapshots; \"spectrum snapshot take RESTORE_ROOT\" takes one, and so does every commit")
 		return nil
 	}
-	if err := notKnown(s.state, root, "snapshot", "\"spectrum snapshot list\" lists all snapshots with their roots"); err != nil {
+	if err := notKnown(s.state, root, "snapshot"); err != nil {
 		return err
 	}
 	s.say("no snapshots of %q; \"spectrum snapshot take %s\" takes one", root, shellQuote(root))

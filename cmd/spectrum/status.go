@@ -179,7 +179,7 @@ func (s *savepointCommand) rootsOf(args []string) ([]*rootStatus, error) {
 		return nil, err
 	}
 	root := []*rootStatus{{name: name, path: path}}
-	unknown := notKnown(s.state, path, "commit or snapshot", "\"spectrum status\" lists all roots")
+	unknown := notKnown(s.state, path, "commit or snapshot")
 	if unknown == nil {
 		return root, nil
 	}

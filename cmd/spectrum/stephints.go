@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,13 +37,7 @@ import (
 
 // stateDirHint is for a state directory that cannot be opened.
 func stateDirHint(path string, err error) string {
-	if parents, is := errors.AsType[*statedir.ParentsError](err); is {
-		return doctor.ParentsRemedy(parents.Loose[0])
-	}
-	if _, is := errors.AsType[*statedir.ModeError](err); is {
-		return fmt.Sprintf("run chmod 700 %s, or name another one with --state-dir DIR", shellQuote(path))
-	}
-	return stateHint
+	return cmp.Or(doctor.StateRemedy(path, err), stateHint)
 }
 
 // configHint is for a config file that cannot be read.
@@ -374,8 +369,7 @@ func lostLogRemedy(at, root string) string {
 
 // journalKeyHint is for a journal key that cannot be used.
 func journalKeyHint(state *statedir.Dir) string {
-	path := filepath.Join(state.Path(), statedir.JournalKeyName)
-	return fmt.Sprintf("move it away: mv %s %s; %s", shellQuote(path), shellQuote(path+".aside"), statecheck.JournalKeyLost)
+	return statecheck.PlaceRemedy(&statedir.PartError{Path: filepath.Join(state.Path(), statedir.JournalKeyName), Name: statedir.JournalKeyName})
 }
 
 // A rootName is a restore root as a command has it.
@@ -419,7 +413,7 @@ func isGone(state *statedir.Dir, root string, err error) bool {
 }
 
 // noRootHint is for a restore root that cannot be opened.
-const noRootHint = "name an existing directory; \"spectrum savepoint list\" and \"spectrum snapshot list\" list the known restore roots"
+const noRootHint = "name an existing directory; " + listsRoots
 
 // missingHint is for a restore root that cannot be opened, and is not known.
 func missingHint(state *statedir.Dir, root string) string {
@@ -427,7 +421,7 @@ func missingHint(state *statedir.Dir, root string) string {
 		return noRootHint
 	}
 	if meant := meantRoot(state, action.RootPath(root)); meant != "" {
-		return fmt.Sprintf("did you mean %s; \"spectrum status\" lists the restore roots that are known", shellQuote(meant))
+		return fmt.Sprintf("did you mean %s; %s", shellQuote(meant), listsRoots)
 	}
 	return noRootHint
 }

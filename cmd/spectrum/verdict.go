@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/cancelable"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/doctor"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/gitbase"
+	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/fusefs"
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
@@ -237,7 +239,7 @@ var verdicts = []func(error) verdict{
 		"root must put a line \"user_allow_other\" into /etc/fuse.conf; or mount without --allow-other", asksDoctor,
 	}}),
 	at(fusemount.ErrNoUser, verdict{hints: []string{
-		"this user needs an entry in passwd: add one as root, with useradd(8); or mount as a user who has one", asksDoctor,
+		doctor.NoUserRemedy, asksDoctor,
 	}}),
 	at(fusemount.ErrUnavailable, verdict{status: statusUnavailable, code: codeUnavailable, hints: []string{
 		"install the fuse3 package, and run where /dev/fuse may be opened", asksDoctor,
@@ -347,9 +349,7 @@ var verdicts = []func(error) verdict{
 		".spectrum/status.json in the view names what does not match; get those files again from where they were sealed, then mount again",
 	}}),
 	on(func(*audit.DamageError) verdict {
-		return verdict{status: statusRejected, code: codeAuditDamaged, hints: []string{
-			"\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Check which users can write to the state directory, and keep the log unchanged; if no backup has it, \"spectrum recover RESTORE_ROOT\" shows how to continue without it",
-		}}
+		return verdict{status: statusRejected, code: codeAuditDamaged, hints: []string{statecheck.LogRemedy}}
 	}),
 	at(fusefs.ErrBadTree, verdict{status: statusRejected, code: codeRefused, isOfRun: true, hints: []string{
 		"\"spectrum preview --restore-root DIR RUN_DIR\" shows such a candidate without a view",

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -18,6 +19,15 @@ type ReadLog func(visit func(audit.Entry) error) (audit.Head, error)
 // OpenLog opens the audit log, which is closed after its use.
 type OpenLog func() (*audit.Log, error)
 
+// append logs an event, in a log that is opened for that.
+func (open OpenLog) append(event audit.Event) error {
+	log, err := open()
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Append(event), log.Close())
+}
+
 // Latest names the newest commit of a root, in place of its ID.
 const Latest = "latest"
 
@@ -28,7 +38,7 @@ type Naming int
 const (
 	NamesNothing      Naming = iota
 	NamesCommit              // one that can be undone: Savepoint
-	NamesSeveral             // Several
+	NamesSeveral             // Several; for "latest" Roots, the restore roots of these commits
 	NamesUnread              // one whose savepoint cannot be read: Damage
 	NamesUndone              // one that was undone (Savepoint), or all were: Rollback, nil where the log does not have it
 	NamesUnfinished          // one that has begun and not ended: Action
@@ -42,6 +52,7 @@ type Named struct {
 	Kind      Naming
 	Savepoint savepoint.Savepoint
 	Several   []savepoint.Savepoint
+	Roots     []string
 	Damage    *savepoint.DamageError
 	Action    *audit.Action
 	Rollback  *audit.Entry
@@ -97,6 +108,19 @@ func NamedCommit(id string, all *savepoint.Survey, read ReadLog) Named {
 	return Named{}
 }
 
+// Newest returns the record that "latest" names among these, of which the oldest is the first: the newest
+// if all are of one restore root, otherwise nil. Roots are the names of their restore roots.
+func Newest[T any](all []T, rootOf func(T) string) (newest *T, roots []string) {
+	for _, record := range all {
+		roots = append(roots, rootOf(record))
+	}
+	slices.Sort(roots)
+	if roots = slices.Compact(roots); len(roots) == 1 {
+		newest = &all[len(all)-1]
+	}
+	return newest, roots
+}
+
 // LatestCommit finds the newest commit in the root of a name, or in all if that is "". It names none if
 // there are commits in several roots, nor if a newer one may be one whose savepoint cannot be read or is
 // lost.
@@ -108,15 +132,15 @@ func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
 	if d := newestUnread(root, all.Damaged, standing); d != nil {
 		return Named{Kind: NamesUnread, Damage: d}
 	}
-	if len(standing) > 0 {
-		newest := standing[len(standing)-1]
-		if slices.ContainsFunc(standing, func(sp savepoint.Savepoint) bool { return sp.Root() != newest.Root() }) {
-			return Named{Kind: NamesSeveral, Several: standing}
-		}
-		if c := lostSince(&newest, read); c != nil {
+	newest, roots := Newest(standing, savepoint.Savepoint.Root)
+	switch {
+	case newest != nil:
+		if c := lostSince(newest, read); c != nil {
 			return Named{Kind: NamesLost, Action: c}
 		}
-		return Named{Kind: NamesCommit, Savepoint: newest}
+		return Named{Kind: NamesCommit, Savepoint: *newest}
+	case len(roots) > 1:
+		return Named{Kind: NamesSeveral, Roots: roots}
 	}
 	actions, open := read.actions(root)
 	for _, c := range slices.Backward(actions) {

@@ -244,3 +244,23 @@ func TestLatestOfLost(t *testing.T) {
 		t.Errorf("accepted: %+v", got)
 	}
 }
+
+// TestNewest: "latest" names the newest of one restore root, and none of several.
+func TestNewest(t *testing.T) {
+	root := func(record string) string { return record[:1] }
+	for _, test := range []struct {
+		all   []string
+		want  string
+		roots []string
+	}{
+		{nil, "", nil},
+		{[]string{"a1"}, "a1", []string{"a"}},
+		{[]string{"a1", "a2"}, "a2", []string{"a"}},
+		{[]string{"b1", "a1", "b2"}, "", []string{"a", "b"}},
+	} {
+		newest, roots := action.Newest(test.all, root)
+		if (newest == nil) != (test.want == "") || newest != nil && *newest != test.want || !slices.Equal(roots, test.roots) {
+			t.Errorf("%q: %v of %q", test.all, newest, roots)
+		}
+	}
+}

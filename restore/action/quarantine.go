@@ -81,11 +81,6 @@ func heldRuns(ctx context.Context, store *quarantine.Store, o preview.Origin, p 
 // LogQuarantine returns the log of a quarantine: each change is in the audit log before it is made.
 func LogQuarantine(open OpenLog) quarantine.Log {
 	return func(c quarantine.Change) error {
-		log, err := open()
-		if err != nil {
-			return err
-		}
-		defer log.Close()
 		event := audit.Event{
 			Kind: audit.Quarantined, Action: uuid.NewString(), Root: c.Candidate.RestoreRoot, Candidate: c.Candidate.Source,
 			Reason: string(c.Mark.Rule) + ": " + c.Mark.Detail,
@@ -96,7 +91,7 @@ func LogQuarantine(open OpenLog) quarantine.Log {
 		case quarantine.Releases:
 			event.Kind, event.Reason = audit.QuarantineReleased, c.Mark.Released.Reason+" ("+event.Reason+")"
 		}
-		return log.Append(event)
+		return open.append(event)
 	}
 }
 

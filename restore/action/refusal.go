@@ -37,11 +37,7 @@ func (f *Refusal) Halts() bool { return !f.Untaken && IsBarring(f.Why) }
 // recorded: the root is halted also if the log cannot be written.
 func (f *Refusal) Record(open OpenLog, bars Bars) (unrecorded []error) {
 	id := uuid.NewString()
-	log, err := open()
-	if err == nil {
-		err = errors.Join(log.Append(f.event(id)), log.Close())
-	}
-	if err != nil {
+	if err := open.append(f.event(id)); err != nil {
 		unrecorded = append(unrecorded, fmt.Errorf("that it could not begin could not be logged: %w", err))
 	}
 	if err := f.halt(id, bars); err != nil {

@@ -64,7 +64,7 @@ func (c Checked) Lost() []string { return slices.Clone(c.lost) }
 // host's key may be lost too. Every check reports that from then on. Only a backup restores them; so an
 // operator can accept the loss, and the log records the acceptance with exactly these records.
 func (c Checked) AcceptLoss(statement, reason string) error {
-	return c.log(audit.Event{Kind: audit.LossAccepted, Action: uuid.NewString(), Root: c.root, Lost: c.lost, Reason: withReason(statement, reason)})
+	return c.open.append(audit.Event{Kind: audit.LossAccepted, Action: uuid.NewString(), Root: c.root, Lost: c.lost, Reason: withReason(statement, reason)})
 }
 
 // ErrUnstated reports that a halt ends only with a statement of the operator.
@@ -97,7 +97,7 @@ func (c Checked) EndBar(id, statement, reason string) error {
 	if id == "" {
 		event.Action = c.lastRefusal()
 	}
-	if err := c.log(event); err != nil {
+	if err := c.open.append(event); err != nil {
 		return err
 	}
 	return c.bars.Unbar(c.root)
@@ -117,14 +117,6 @@ func (c Checked) lastRefusal() string {
 		})
 	}
 	return id
-}
-
-func (s Settled) log(event audit.Event) error {
-	log, err := s.open()
-	if err != nil {
-		return err
-	}
-	return errors.Join(log.Append(event), log.Close())
 }
 
 // withReason adds the operator's reason to what is logged.

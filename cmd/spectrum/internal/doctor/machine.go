@@ -17,6 +17,12 @@ import (
 
 // This file has the checks of the kernel and of mounting.
 
+// What to do about faults that commands report too.
+const (
+	NoProcRemedy = "as root: mount -t proc proc /proc; in a container or a chroot, have its /proc mounted"
+	NoUserRemedy = "this user needs an entry in passwd: add one as root, with useradd(8); or mount as a user who has one"
+)
+
 func kernelChecks() []Check {
 	release, err := machine.KernelRelease()
 	return []Check{kernelCheck(release, err), procCheck(pathsafe.CheckProc()), openat2Check(pathsafe.CheckOpenat2())}
@@ -37,7 +43,7 @@ func kernelCheck(r machine.Release, err error) Check {
 
 func procCheck(err error) Check {
 	if err != nil {
-		return fine("procfs", "/proc", "%v", err).but(Fail, "files cannot be opened safely: nothing can be verified, mounted or restored", "as root: mount -t proc proc /proc")
+		return fine("procfs", "/proc", "%v", err).but(Fail, "files cannot be opened safely: nothing can be verified, mounted or restored", NoProcRemedy)
 	}
 	return fine("procfs", "/proc", "it is there")
 }
@@ -108,7 +114,7 @@ func orUnknown(s string) string {
 
 func rightCheck(m fusemount.Means) Check {
 	if errors.Is(m.Denied, fusemount.ErrNoUser) {
-		return fine("fuse-right", "", "%v", m.Denied).but(Fail, cannotMount, "add an entry for this user to /etc/passwd as root, with useradd(8), or run it as a user who has one")
+		return fine("fuse-right", "", "%v", m.Denied).but(Fail, cannotMount, NoUserRemedy)
 	}
 	if m.Denied != nil {
 		return fine("fuse-right", "", "%v", m.Denied).but(Fail, cannotMount, "run it as a user of the host; a container needs --cap-add SYS_ADMIN and --device "+m.Device)

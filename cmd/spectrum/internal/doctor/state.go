@@ -108,19 +108,27 @@ const noState = "every command that writes state fails: nothing can be previewed
 
 // stateRefused is a directory that no command takes.
 func stateRefused(path string, err error) Check {
-	c := fine("state-dir", path, "%v", err)
-	remedy := "name another state directory with --state-dir DIR"
-	var open *statedir.ModeError
-	var others *served.ForeignError
-	switch {
-	case errors.As(err, &others):
+	remedy := cmp.Or(StateRemedy(path, err), "name another state directory with --state-dir DIR")
+	if others, is := errors.AsType[*served.ForeignError](err); is {
 		remedy += "; " + words.Served(others)
-	case errors.As(err, &open):
-		remedy = "chmod 700 " + words.Shell(path)
-	case errors.Is(err, statedir.ErrForeign):
-		remedy = fmt.Sprintf("as root: chown %d %s; or %s", os.Geteuid(), words.Shell(path), remedy)
 	}
-	return c.but(Fail, noState, remedy)
+	return fine("state-dir", path, "%v", err).but(Fail, noState, remedy)
+}
+
+// StateRemedy is what to do about a state directory that no command takes, as far as the error shows it; ""
+// otherwise.
+func StateRemedy(path string, err error) string {
+	parents, isLoose := errors.AsType[*statedir.ParentsError](err)
+	_, isOpen := errors.AsType[*statedir.ModeError](err)
+	switch {
+	case isLoose:
+		return parentsRemedy(parents.Loose[0])
+	case isOpen:
+		return "chmod 700 " + words.Shell(path)
+	case errors.Is(err, statedir.ErrForeign):
+		return fmt.Sprintf("as root: chown %d %s; or name another one with --state-dir DIR", os.Geteuid(), words.Shell(path))
+	}
+	return ""
 }
 
 // filesCheck: a closed directory protects these files, but a copy keeps their modes, and a readable
@@ -145,7 +153,7 @@ func filesCheck(state *statedir.Dir) Check {
 	}
 	if e.Odd {
 		c.Found = fmt.Sprintf("%q is not a regular file", e.Path)
-		return c.but(Warn, "no command takes it: what needs it ends with an error", fmt.Sprintf("find out which process created it; then mv %s %s", words.Shell(e.Path), words.Shell(e.Path+".aside")))
+		return c.but(Warn, "no command takes it: what needs it ends with an error", "find out which process created it; then "+statecheck.PutAside(e.Path))
 	}
 	return c.but(Warn, "a key that others may read is rejected; a log that others may write proves nothing", remedy)
 }
@@ -162,12 +170,12 @@ func parentsCheck(path string) Check {
 	if len(loose) == 0 {
 		return fine(id, path, "no other user can move it")
 	}
-	return fine(id, loose[0].In, "%s", loose[0]).but(Fail, consequence, ParentsRemedy(loose[0]))
+	return fine(id, loose[0].In, "%s", loose[0]).but(Fail, consequence, parentsRemedy(loose[0]))
 }
 
-// ParentsRemedy is what to do about a directory in which others can rename the state
+// parentsRemedy is what to do about a directory in which others can rename the state
 // directory, or what leads to it.
-func ParentsRemedy(l pathsafe.Loose) string {
+func parentsRemedy(l pathsafe.Loose) string {
 	const elsewhere = "name a state directory in a place of your own with --state-dir DIR"
 	switch isSticky := l.Perm&0o1000 != 0; {
 	case !isSticky && int(l.Owner) == os.Geteuid():
@@ -197,8 +205,7 @@ func logCheck(state *statedir.Dir) (Check, audit.Attempts) {
 		return nil
 	})
 	if err != nil {
-		return fine(id, path, "%v", err).but(Fail, "earlier actions are no longer proven, and nothing can be logged after it",
-			"\"spectrum audit verify\" has the details; keep the log unchanged, and check which users can write there; if no backup has it, \"spectrum recover RESTORE_ROOT\" shows how to continue without it"), said
+		return fine(id, path, "%v", err).but(Fail, "earlier actions are no longer proven, and nothing can be logged after it", statecheck.LogRemedy), said
 	}
 	return fine(id, path, "entries: %d; each follows from the one before", head.Sequence), said
 }
@@ -249,7 +256,7 @@ func haltChecks(state *statedir.Dir, log audit.Attempts) []Check {
 	}
 	bars, err := state.Bars()
 	if err != nil {
-		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "it is unknown whether a restore root is halted", barRemedy(err)))
+		checks = append(checks, fine(id, state.Path(), "%v", err).but(Warn, "it is unknown whether a restore root is halted", statecheck.BarRemedy(err)))
 	}
 	for _, bar := range bars {
 		checks = append(checks, barCheck(state, bar))
@@ -270,17 +277,8 @@ func barCheck(state *statedir.Dir, bar statedir.BarMark) Check {
 	if bar.Err != nil {
 		c.Found = fmt.Sprintf("%q is halted: a rollback could not be carried out: %v", root, bar.Err)
 	}
-	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root exit with status 3; rollbacks and snapshot restores work", cmp.Or(barRemedy(bar.Err),
+	return c.but(Warn, "preview, commit and \"snapshot prune\" on that root exit with status 3; rollbacks and snapshot restores work", cmp.Or(statecheck.BarRemedy(bar.Err),
 		fmt.Sprintf("\"spectrum rollback --emergency %[1]s\" or another rollback; or \"spectrum recover --acknowledge %[1]s\"", words.Shell(root))))
-}
-
-// barRemedy returns how to remove a mark that cannot be removed; "" for any other error.
-func barRemedy(err error) string {
-	stays, is := errors.AsType[*statedir.BarError](err)
-	if !is {
-		return ""
-	}
-	return fmt.Sprintf("move it away: mv %s %s", words.Shell(stays.Path), words.Shell(stays.Path+".bad"))
 }
 
 // oldest is a time before which there was no spectrum.

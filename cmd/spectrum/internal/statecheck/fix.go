@@ -71,6 +71,18 @@ func mendLock(state string, busy *staging.BusyError) string {
 	return move
 }
 
+// BarRemedy returns how to remove a mark of a halt that this process cannot remove; "" for any other error.
+func BarRemedy(err error) string {
+	stays, is := errors.AsType[*statedir.BarError](err)
+	if !is {
+		return ""
+	}
+	return fmt.Sprintf("move it away, which ends the halt: mv %s %s", words.Shell(stays.Path), words.Shell(stays.Path+".bad"))
+}
+
+// LogRemedy is the next step for an audit log that is damaged.
+const LogRemedy = "\"spectrum audit show\" prints the events before that; the last of them may be the one that was changed. Check which users can write to the state directory, and keep the log unchanged; if no backup has it, \"spectrum recover RESTORE_ROOT\" shows how to continue without it"
+
 // HostKeyHint is the next step where the host's key cannot be used.
 func HostKeyHint(state *statedir.Dir, err error) string {
 	if unlock := Unlock(state.HostKey()); errors.Is(err, fs.ErrPermission) && unlock != "" {
