@@ -60,7 +60,7 @@ func buffer(block int64) []byte {
 // recycle takes that memory back.
 func recycle(buf []byte) { buffers.Put(&buf) }
 
-// use calls do with a block. One that is not kept is loaded; an error is that of load, or of ctx.
+// use calls do with a block. One that is not kept is loaded; an error is that of load, or the cause of ctx.
 func (c *Cache) use(ctx context.Context, key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) error {
 	if c == nil {
 		buf := buffer(block)
@@ -95,7 +95,7 @@ func (c *Cache) useOnce(ctx context.Context, key blockKey, block int64, load fun
 		select {
 		case <-b.ready:
 		case <-ctx.Done():
-			return ctx.Err(), false
+			return context.Cause(ctx), false
 		}
 		if b.left && ctx.Err() == nil {
 			return nil, true
