@@ -29,6 +29,8 @@ type app struct {
 	quiet       bool
 	verbose     bool
 	noProgress  bool
+	patience    time.Duration // with a store
+	hasPatience bool          // the command has a flag for it
 
 	progressDelay time.Duration // how long work may take without a bar
 	shown         *bar          // the one that was begun last; nil is none

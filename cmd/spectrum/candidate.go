@@ -188,7 +188,7 @@ func runsIn(path string) string {
 // reopen opens the candidate of a preview. A run in a store is fetched.
 func (a *app) reopen(ctx context.Context, o preview.Origin) (*candidate, error) {
 	if len(o.RunDirs) > 0 && store.IsAddress(o.RunDirs[0]) {
-		return a.fetchCandidate(ctx, o, false)
+		return a.reopenAddress(ctx, o)
 	}
 	return cancelable.Do(ctx, func() (*candidate, error) {
 		c := &candidate{origin: o}

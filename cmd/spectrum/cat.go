@@ -49,6 +49,7 @@ file contents are not JSON.`,
 	}
 	addChain(cmd, &chain)
 	addLazy(cmd, &lazy)
+	app.addPatience(cmd)
 	return cmd
 }
 

@@ -112,6 +112,7 @@ the candidate is rejected. With --json the code shows which: ROOT_DIFFERS is a d
 	opts.paged.addFlags(cmd)
 	addChain(cmd, &opts.chain)
 	addLazy(cmd, &opts.lazy)
+	app.addPatience(cmd)
 	return cmd
 }
 

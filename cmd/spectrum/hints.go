@@ -230,6 +230,9 @@ func acknowledgeHint(root string) string {
 	return fmt.Sprintf("\"spectrum recover --acknowledge %s\" shows what is inconsistent, and releases the root after a typed statement: changes that cannot be undone stay", root)
 }
 
+// slowHint is for commands with that flag only.
+const slowHint = "a slow server needs --" + patienceFlag + " with a longer time"
+
 // storeHints are the next steps after a request to a store that failed.
 func storeHints(e *store.FaultError) []string {
 	switch {
@@ -244,6 +247,6 @@ func storeHints(e *store.FaultError) []string {
 	}
 	return []string{
 		"check the address, the network, and what you may do there (AWS_PROFILE, AWS_ACCESS_KEY_ID); then retry: a push and a pull can be repeated",
-		"a slow server needs --timeout with a longer time",
+		slowHint,
 	}
 }

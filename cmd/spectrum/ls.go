@@ -41,7 +41,7 @@ validator, the number of files, and the name of the run, which is not signed.`,
 		Args: atLeast(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && isWholeStore(args[0]) {
-				return app.listStore(cmd, args[0], opts.long, store.Patience)
+				return app.listStore(cmd, args[0], opts.long)
 			}
 			runDirs, paths, _ := splitPaths(cmd, args)
 			return unlessGone(runLs(cmd, app, opts, runDirs, paths))
@@ -50,6 +50,7 @@ validator, the number of files, and the name of the run, which is not signed.`,
 	cmd.Flags().BoolVarP(&opts.long, "long", "l", false, "also print mode, size, time and SHA-256")
 	addChain(cmd, &opts.chain)
 	addLazy(cmd, &opts.lazy)
+	app.addPatience(cmd)
 	return cmd
 }
 

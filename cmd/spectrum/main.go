@@ -20,6 +20,7 @@ import (
 
 	_ "github.com/spectrumfs/spectrum/internal/descriptors" // ends a program that has too few
 	"github.com/spectrumfs/spectrum/internal/overlay"
+	"github.com/spectrumfs/spectrum/verify/store"
 	"github.com/spf13/cobra"
 )
 
@@ -55,7 +56,9 @@ func execute(ctx context.Context, app *app, program string, args []string) int {
 	root.SetArgs(args)
 	help := &keepsError{w: app.stdout}
 	root.SetOut(help)
+	app.patience = store.Patience
 	cmd, err := root.ExecuteContextC(ctx)
+	app.hasPatience = cmd != nil && cmd.Flags().Lookup(patienceFlag) != nil
 	if err != nil {
 		app.meant = app.meantName(cmd, err)
 	} else {

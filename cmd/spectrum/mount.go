@@ -57,6 +57,7 @@ flag overrides a mount option (-o), which overrides the environment.`,
 		},
 	}
 	opts.addFlags(cmd)
+	app.addPatience(cmd)
 	return cmd
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"time"
 
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/verify"
@@ -15,7 +14,6 @@ import (
 )
 
 func newPull(app *app) *cobra.Command {
-	var patience time.Duration
 	cmd := &cobra.Command{
 		Use:   "pull STORE@BUNDLE_ROOT DIR",
 		Short: "fetch a run from a store into a new project directory",
@@ -33,14 +31,14 @@ The name of the run directory comes from the store, and nothing has signed it. F
 get the permissions of new files; a file can be executed only where a change set
 signed that.`,
 		Args: exactly(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return app.pull(cmd, args[0], args[1], patience) },
+		RunE: func(cmd *cobra.Command, args []string) error { return app.pull(cmd, args[0], args[1]) },
 	}
-	addPatience(cmd, &patience)
+	app.addPatience(cmd)
 	return cmd
 }
 
-func (a *app) pull(cmd *cobra.Command, from, target string, patience time.Duration) (err error) {
-	s, root, err := a.openStore(cmd, from, oneRun, patience)
+func (a *app) pull(cmd *cobra.Command, from, target string) (err error) {
+	s, root, err := a.openStore(cmd, from, oneRun)
 	if err != nil {
 		return err
 	}

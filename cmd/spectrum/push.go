@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spectrumfs/spectrum/verify/bundle"
@@ -40,14 +39,13 @@ and the signer. Nothing is encrypted.`,
 	}
 	cmd.Flags().BoolVar(&opts.reseal, "reseal", false, "push runs without a block table as derived bundles with one")
 	cmd.Flags().StringVar(&opts.key, "key", "", "key `file` for --reseal (default: key.pem in the state directory)")
-	addPatience(cmd, &opts.patience)
+	app.addPatience(cmd)
 	return cmd
 }
 
 type pushOptions struct {
-	reseal   bool
-	key      string
-	patience time.Duration
+	reseal bool
+	key    string
 }
 
 func (a *app) push(cmd *cobra.Command, runDirs []string, to string, opts pushOptions) (err error) {
@@ -59,7 +57,7 @@ func (a *app) push(cmd *cobra.Command, runDirs []string, to string, opts pushOpt
 			return usage(cmd, "%q is a store, where a run directory is expected", dir)
 		}
 	}
-	s, _, err := a.openStore(cmd, to, wholeStore, opts.patience)
+	s, _, err := a.openStore(cmd, to, wholeStore)
 	if err != nil {
 		return err
 	}

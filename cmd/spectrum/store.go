@@ -22,9 +22,12 @@ profile AWS_PROFILE of ~/.aws/credentials; without keys requests are anonymous. 
 server other than Amazon's add "?endpoint=https://HOST". Of BUNDLE_ROOT the first 4 or
 more digits are enough, or "latest", where the store can be listed: not by https.`
 
-// addPatience adds the flag of the patience with a server.
-func addPatience(cmd *cobra.Command, patience *time.Duration) {
-	cmd.Flags().DurationVar(patience, "timeout", store.Patience, "give up on a server that is silent or slow for this `time`")
+// patienceFlag is the flag of the patience with a store.
+const patienceFlag = "timeout"
+
+// addPatience adds that flag to a command.
+func (a *app) addPatience(cmd *cobra.Command) {
+	cmd.Flags().DurationVar(&a.patience, patienceFlag, store.Patience, "give up on a store that is silent or slow for this `time`")
 }
 
 // What an address must name.
@@ -34,8 +37,8 @@ const (
 )
 
 // openStore opens the store of an address, which has a bundle root if a run is expected.
-func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time.Duration) (*store.Store, string, error) {
-	if patience <= 0 {
+func (a *app) openStore(cmd *cobra.Command, text string, run bool) (*store.Store, string, error) {
+	if a.patience <= 0 {
 		return nil, "", usage(cmd, "--timeout must be more than 0")
 	}
 	address, err := store.Parse(text)
@@ -48,7 +51,7 @@ func (a *app) openStore(cmd *cobra.Command, text string, run bool, patience time
 	case !run && address.NamesRun():
 		return nil, "", usage(cmd, "%q names a run, where a store is expected", text)
 	}
-	s, err := store.Open(address, patience)
+	s, err := store.Open(address, a.patience)
 	if err != nil || address.Short == "" {
 		return s, address.Root, err
 	}
@@ -77,10 +80,7 @@ runs to a store, "spectrum ls STORE" lists them.
 }
 
 func newStoreCheck(app *app) *cobra.Command {
-	var opts struct {
-		readData bool
-		patience time.Duration
-	}
+	var readData bool
 	cmd := &cobra.Command{
 		Use:   "check [--read-data] STORE",
 		Short: "check the runs of a store",
@@ -94,15 +94,15 @@ What is found damaged, your next push to this address sends again.
 check changes nothing in the store.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, _, err := app.openStore(cmd, args[0], wholeStore, opts.patience)
+			s, _, err := app.openStore(cmd, args[0], wholeStore)
 			if err != nil {
 				return err
 			}
-			return app.checkStore(cmd.Context(), s, opts.readData)
+			return app.checkStore(cmd.Context(), s, readData)
 		},
 	}
-	cmd.Flags().BoolVar(&opts.readData, "read-data", false, "fetch all outputs, and compare them with the signed hashes")
-	addPatience(cmd, &opts.patience)
+	cmd.Flags().BoolVar(&readData, "read-data", false, "fetch all outputs, and compare them with the signed hashes")
+	app.addPatience(cmd)
 	return cmd
 }
 
@@ -186,9 +186,8 @@ func storeDamaged(problems []string) error {
 
 func newStoreGC(app *app) *cobra.Command {
 	var opts struct {
-		grace    time.Duration
-		unlock   bool
-		patience time.Duration
+		grace  time.Duration
+		unlock bool
 	}
 	cmd := &cobra.Command{
 		Use:   "gc STORE",
@@ -208,7 +207,7 @@ If any run cannot be read, gc removes no pack: "spectrum store check" names it.`
 			if opts.grace < time.Second {
 				return usage(cmd, "--grace must be at least 1s")
 			}
-			s, _, err := app.openStore(cmd, args[0], wholeStore, opts.patience)
+			s, _, err := app.openStore(cmd, args[0], wholeStore)
 			if err != nil {
 				return err
 			}
@@ -225,13 +224,13 @@ If any run cannot be read, gc removes no pack: "spectrum store check" names it.`
 	}
 	cmd.Flags().DurationVar(&opts.grace, "grace", store.Grace, "`time` that a pack without a run is kept, twice; longer than any push")
 	cmd.Flags().BoolVar(&opts.unlock, "unlock", false, "take over from a gc that was killed longer ago than the grace period")
-	addPatience(cmd, &opts.patience)
+	app.addPatience(cmd)
 	return cmd
 }
 
 // listStore lists the runs of a store.
-func (a *app) listStore(cmd *cobra.Command, text string, long bool, patience time.Duration) error {
-	s, _, err := a.openStore(cmd, text, wholeStore, patience)
+func (a *app) listStore(cmd *cobra.Command, text string, long bool) error {
+	s, _, err := a.openStore(cmd, text, wholeStore)
 	if err != nil {
 		return err
 	}

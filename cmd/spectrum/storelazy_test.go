@@ -21,6 +21,8 @@ import (
 type farRun struct {
 	proxy   *farstore.Proxy
 	address string
+	dir     string // the store
+	root    string // the bundle root
 	outputs map[string]string
 }
 
@@ -39,8 +41,8 @@ func newFarRun(t *testing.T, withTable bool) *farRun {
 	server := httptest.NewServer(f.proxy)
 	t.Cleanup(server.Close)
 	t.Cleanup(server.CloseClientConnections)
-	_, root, _ := strings.Cut(pushed, "@")
-	f.address = server.URL + "@" + root
+	_, f.root, _ = strings.Cut(pushed, "@")
+	f.dir, f.address = store, server.URL+"@"+f.root
 	return f
 }
 

@@ -24,27 +24,33 @@ func (a *app) openAddress(cmd *cobra.Command, o preview.Origin, lazy bool) (*can
 	case cmd.Flags().Changed("project-root"):
 		return nil, usage(cmd, "--project-root cannot be combined with a run in a store, which has its own project")
 	}
-	s, root, err := a.openStore(cmd, o.RunDirs[0], oneRun, store.Patience)
+	s, root, err := a.openStore(cmd, o.RunDirs[0], oneRun)
 	if err != nil {
 		return nil, err
 	}
-	o.RunDirs = []string{s.Address() + "@" + root}
-	return a.fetchCandidate(cmd.Context(), o, lazy)
+	return a.fetchCandidate(cmd.Context(), s, root, o, lazy)
 }
 
-// fetchCandidate fetches the run of an address, whole, into a private project in the state directory,
-// which is removed when the candidate is closed. Every byte is checked against the signature on the way;
-// the candidate is verified like any other one afterwards. One that is to be looked at lazily is fetched
-// without its outputs.
-func (a *app) fetchCandidate(ctx context.Context, o preview.Origin, lazy bool) (*candidate, error) {
+// reopenAddress opens the candidate of a preview that is a run in a store.
+func (a *app) reopenAddress(ctx context.Context, o preview.Origin) (*candidate, error) {
 	address, err := store.Parse(o.RunDirs[0])
 	if err != nil {
 		return nil, err
 	}
-	s, err := store.Open(address, store.Patience)
+	s, err := store.Open(address, a.patience)
 	if err != nil {
 		return nil, err
 	}
+	return a.fetchCandidate(ctx, s, address.Root, o, false)
+}
+
+// fetchCandidate fetches a run in a store, whole, into a private project in the state directory, which is
+// removed when the candidate is closed. Every byte is checked against the signature on the way; the
+// candidate is verified like any other one afterwards. One that is to be looked at lazily is fetched
+// without its outputs.
+func (a *app) fetchCandidate(ctx context.Context, s *store.Store, root string, o preview.Origin, lazy bool) (*candidate, error) {
+	address := s.Address() + "@" + root
+	o.RunDirs = []string{address}
 	b, err := a.newFetched()
 	if err != nil {
 		return nil, err
@@ -52,7 +58,7 @@ func (a *app) fetchCandidate(ctx context.Context, o preview.Origin, lazy bool) (
 	bar := a.newBar("fetching")
 	defer bar.done()
 	c := &candidate{origin: o, fetched: b}
-	run, err := s.Open(ctx, address.Root, b.dir)
+	run, err := s.Open(ctx, root, b.dir)
 	switch {
 	case err == nil && lazy:
 		c.far = run
@@ -60,13 +66,13 @@ func (a *app) fetchCandidate(ctx context.Context, o preview.Origin, lazy bool) (
 		err = run.Pull(ctx, b.dir, fetching(bar))
 	}
 	if err != nil {
-		return nil, errors.Join(a.toldFetched(b, err, address.String()), b.close())
+		return nil, errors.Join(a.toldFetched(b, err, address), b.close())
 	}
 	opened, err := verify.OpenRun(b.dir, filepath.Join(b.place(), run.RunDir()))
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}
-	opened.Expect(address.Root)
+	opened.Expect(root)
 	c.runs = []*verify.Run{opened}
 	return c, nil
 }

@@ -105,6 +105,9 @@ func (a *app) finish(err error) int {
 		a.tell("hint: %s", oneLine(a.meant))
 	}
 	for _, hint := range a.fixHints(err, &v) {
+		if hint == slowHint && !a.hasPatience {
+			continue
+		}
 		a.tell("hint: %s", oneLine(a.truly(hint)))
 	}
 	return v.status

@@ -15,7 +15,9 @@ type FS struct {
 	Dir string // where it is mounted
 
 	mu       sync.Mutex
-	released chan struct{} // nil while it answers
+	released chan struct{} // nil while all requests since the last Answer are answered
+	answers  bool          // new requests are answered
+	isOnly   bool          // only reads of files wait
 	waiting  int
 }
 
@@ -27,7 +29,7 @@ func Mount(t testing.TB, of string) *FS {
 		t.Fatal(err)
 	}
 	f := &FS{Dir: t.TempDir()}
-	opts := fuse.MountOptions{Name: "hungfs", FsName: of, DirectMount: true, Options: []string{"ro"}}
+	opts := fuse.MountOptions{Name: "hungfs", FsName: of, DirectMount: true, Options: []string{"ro"}, DisabledCapabilities: fuse.CAP_PASSTHROUGH} // a read is a request too
 	server, err := fuse.NewServer(&hanging{fs.NewNodeFS(root, &fs.Options{}), f}, f.Dir, &opts) // nothing is cached: each lookup is a request
 	if err != nil {
 		t.Fatal(err)
@@ -48,10 +50,19 @@ func Mount(t testing.TB, of string) *FS {
 // Hang has each request from now on wait until the file system answers again, or, where that is
 // possible, until its caller is interrupted. It answers after a while in any case: a process that ends
 // while its own file system hangs would stay in the kernel.
-func (f *FS) Hang() {
+func (f *FS) Hang() { f.hang(false) }
+
+// HangReads is Hang for reads of files only: those of one file do not wait for those of another one, as
+// two lookups of one name do.
+func (f *FS) HangReads() { f.hang(true) }
+
+func (f *FS) hang(isOnly bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.released = make(chan struct{})
+	if f.released == nil {
+		f.released = make(chan struct{})
+	}
+	f.answers, f.isOnly = false, isOnly
 	time.AfterFunc(time.Minute, f.Answer)
 }
 
@@ -65,6 +76,13 @@ func (f *FS) Answer() {
 	}
 }
 
+// AnswerNext answers new requests; those that wait do so until Answer.
+func (f *FS) AnswerNext() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers = true
+}
+
 // Waiting is how many requests wait.
 func (f *FS) Waiting() int {
 	f.mu.Lock()
@@ -72,10 +90,10 @@ func (f *FS) Waiting() int {
 	return f.waiting
 }
 
-func (f *FS) await(cancel <-chan struct{}) fuse.Status {
+func (f *FS) await(cancel <-chan struct{}, isRead bool) fuse.Status {
 	f.mu.Lock()
 	released := f.released
-	if released == nil {
+	if released == nil || f.answers || f.isOnly && !isRead {
 		f.mu.Unlock()
 		return fuse.OK
 	}
@@ -101,28 +119,28 @@ type hanging struct {
 }
 
 func (h *hanging) Lookup(cancel <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
-	if st := h.fs.await(cancel); st != fuse.OK {
+	if st := h.fs.await(cancel, false); st != fuse.OK {
 		return st
 	}
 	return h.RawFileSystem.Lookup(cancel, in, name, out)
 }
 
 func (h *hanging) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	if st := h.fs.await(cancel); st != fuse.OK {
+	if st := h.fs.await(cancel, false); st != fuse.OK {
 		return st
 	}
 	return h.RawFileSystem.Open(cancel, in, out)
 }
 
 func (h *hanging) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
-	if st := h.fs.await(cancel); st != fuse.OK {
+	if st := h.fs.await(cancel, true); st != fuse.OK {
 		return nil, st
 	}
 	return h.RawFileSystem.Read(cancel, in, buf)
 }
 
 func (h *hanging) ReadDirPlus(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	if st := h.fs.await(cancel); st != fuse.OK {
+	if st := h.fs.await(cancel, false); st != fuse.OK {
 		return st
 	}
 	return h.RawFileSystem.ReadDirPlus(cancel, in, out)

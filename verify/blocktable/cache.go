@@ -61,7 +61,7 @@ func buffer(block int64) []byte {
 func recycle(buf []byte) { buffers.Put(&buf) }
 
 // use calls do with a block, and loads the block if it is not cached. It returns the error of load,
-// or of ctx.
+// or the cause of ctx.
 func (c *Cache) use(ctx context.Context, key blockKey, block int64, load func(buf []byte) (int, error), do func(data []byte)) error {
 	if c == nil {
 		buf := buffer(block)
@@ -96,7 +96,7 @@ func (c *Cache) useOnce(ctx context.Context, key blockKey, block int64, load fun
 		select {
 		case <-b.ready:
 		case <-ctx.Done():
-			return ctx.Err(), false
+			return context.Cause(ctx), false
 		}
 		if b.left && ctx.Err() == nil {
 			return nil, true

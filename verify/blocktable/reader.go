@@ -17,7 +17,11 @@ import (
 type Source interface {
 	io.ReaderAt
 
-	// ReadContext is ReadAt, but returns the error of ctx when ctx is done.
+	// Limit returns the context of one read of n bytes, which is done when that takes too long; the
+	// error of the read is its cause.
+	Limit(ctx context.Context, n int) (context.Context, context.CancelFunc)
+
+	// ReadContext is ReadAt, but returns the cause of ctx when ctx is done.
 	ReadContext(ctx context.Context, p []byte, off int64) (int, error)
 
 	// ReadAgain is ReadContext of bytes that were wrong when they were read before.
@@ -63,13 +67,18 @@ func (r *Reader) ReadAt(p []byte, off int64) (int, error) {
 	return r.ReadContext(context.Background(), p, off)
 }
 
-// ReadContext is [Reader.ReadAt] that ends when ctx is done, with its error, if the source is a
-// [Source].
+// ReadContext is [Reader.ReadAt] that ends when ctx is done, with the cause of that, if the source is a
+// [Source]. All of it is one read to the source, however many blocks it is in.
 func (r *Reader) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, errors.New("blocktable: negative offset")
 	}
 	want := p[:min(int64(len(p)), max(0, r.size-off))]
+	if r.slow != nil {
+		limited, cancel := r.slow.Limit(ctx, len(want))
+		defer cancel()
+		ctx = limited
+	}
 	if n, err := r.readBlocks(ctx, want, off); err != nil {
 		return n, err
 	}
@@ -118,6 +127,9 @@ func (r *Reader) readBlocks(ctx context.Context, p []byte, off int64) (int, erro
 	var bad *blockError
 	if errors.As(err, &bad) {
 		return int(max(0, bad.block*r.table.block-off)), bad.err
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
 	return 0, err
 }

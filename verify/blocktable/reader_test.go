@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/blocktable"
@@ -249,6 +251,16 @@ type slowSource struct {
 	again atomic.Int64
 	began chan struct{} // nil: it does not wait
 	free  chan struct{}
+	limit time.Duration // of one read; 0 for none
+}
+
+var errSlow = errors.New("it is too slow")
+
+func (s *slowSource) Limit(ctx context.Context, _ int) (context.Context, context.CancelFunc) {
+	if s.limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, s.limit, errSlow)
 }
 
 func (s *slowSource) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
@@ -256,7 +268,7 @@ func (s *slowSource) ReadContext(ctx context.Context, p []byte, off int64) (int,
 		s.began <- struct{}{}
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, context.Cause(ctx)
 		case <-s.free:
 		}
 	}
@@ -299,6 +311,28 @@ func TestSourceIsAskedOnceMore(t *testing.T) {
 	if _, err := table.NewReader(0, sha256.Sum256(content), src).ReadAt(make([]byte, 10), 0); !errors.Is(err, io.ErrNoProgress) || src.again.Load() != 0 {
 		t.Errorf("%v, asked %d times again", err, src.again.Load())
 	}
+}
+
+// TestReadIsLimited: all blocks of a read have one limit, and its error is the cause; so has a block that
+// another reader loads.
+func TestReadIsLimited(t *testing.T) {
+	const block = blocktable.MinBlock
+	content := bytes.Repeat([]byte("0123456789abcdef"), 20*block/16)
+	table := tableOf(t, block, []file{{path: "a", content: content}})
+	synctest.Test(t, func(t *testing.T) {
+		src := &slowSource{source: source{content: content}, began: make(chan struct{}, 100), free: make(chan struct{}), limit: time.Second}
+		r := table.NewReader(0, sha256.Sum256(content), src).Cached(blocktable.NewCache(1<<20), nil)
+		var readers sync.WaitGroup
+		for _, n := range []int{10, 20, len(content)} {
+			readers.Go(func() {
+				began := time.Now()
+				if _, err := r.ReadAt(make([]byte, n), 0); !errors.Is(err, errSlow) || time.Since(began) != src.limit {
+					t.Errorf("%d bytes: %v after %v", n, err, time.Since(began))
+				}
+			})
+		}
+		readers.Wait()
+	})
 }
 
 // TestReaderGivesUp: a reader whose context is done leaves, and another one of the same block gets it.

@@ -26,6 +26,7 @@ func (p part) cells() iter.Seq[cellKey] {
 // A cell is a cell that was requested.
 type cell struct {
 	key    cellKey
+	of     *flight
 	ready  chan struct{} // closed when buf or err is there
 	buf    []byte
 	err    error
@@ -42,6 +43,8 @@ type cells struct {
 	order   list.List // of *cell that are here, least recently used first
 	kept    int64     // their bytes
 	coming  int       // cells on their way
+	flying  map[*flight]struct{}
+	closed  bool // no request succeeds any more
 	streams streams
 }
 
@@ -56,8 +59,9 @@ func (cs *cells) use(key cellKey) *cell {
 }
 
 // begin makes a cell that is on its way. It takes the place of one that still is.
-func (cs *cells) begin(key cellKey) *cell {
-	c := &cell{key: key, ready: make(chan struct{})}
+func (cs *cells) begin(key cellKey, of *flight) *cell {
+	c := &cell{key: key, of: of, ready: make(chan struct{})}
+	of.cells = append(of.cells, c)
 	cs.all[key] = c
 	cs.coming++
 	return c
@@ -102,97 +106,6 @@ func (cs *cells) failed(c *cell, err error, isWide bool) {
 	if cs.all[c.key] == c {
 		delete(cs.all, c.key)
 	}
-}
-
-// A flight is a request for neighbouring cells of one pack.
-type flight struct {
-	pack, first uint32
-	cells       []*cell
-	isWide      bool          // it has more than its reader needs
-	place       chan struct{} // that it has taken; nil until it has
-	ahead       chan struct{} // the same if no reader waits for it
-}
-
-// release gives back what the flight has taken.
-func (f *flight) release() {
-	for _, place := range []chan struct{}{f.place, f.ahead} {
-		if place != nil {
-			<-place
-		}
-	}
-}
-
-// launch collects the flights of one read; under cells.mu.
-type launch struct {
-	of      *Ranges
-	flights []*flight
-}
-
-// extend puts a cell at the end of the last flight, if it is the next one there.
-func (l *launch) extend(key cellKey) (*cell, bool) {
-	if len(l.flights) == 0 {
-		return nil, false
-	}
-	f := l.flights[len(l.flights)-1]
-	if f.pack != key.pack || uint64(key.n) != uint64(f.first)+uint64(len(f.cells)) || len(f.cells) == largestRange/cellSize {
-		return nil, false
-	}
-	c := l.of.cells.begin(key)
-	f.cells = append(f.cells, c)
-	return c, true
-}
-
-// add requests a cell that a reader waits for.
-func (l *launch) add(key cellKey) *cell {
-	if c, ok := l.extend(key); ok {
-		return c
-	}
-	c := l.of.cells.begin(key)
-	l.flights = append(l.flights, &flight{pack: key.pack, first: key.n, cells: []*cell{c}})
-	return c
-}
-
-// goAhead requests what no reader waits for, from one place to another in the row of all extents, as far
-// as there is room for it.
-func (l *launch) goAhead(s *stream, from, to int64) {
-	at := from
-	defer func() { s.ahead = max(s.ahead, at) }()
-	for p := range l.of.parts(from, to) {
-		for key := range p.cells() {
-			if l.of.cells.use(key) != nil {
-				continue
-			}
-			if (l.of.cells.coming+1)*cellSize > aheadBytes || !l.addAhead(key) {
-				return
-			}
-		}
-		at += p.n
-	}
-}
-
-// addAhead requests one more cell, unless that takes a request for which there is no place now.
-func (l *launch) addAhead(key cellKey) bool {
-	if _, ok := l.extend(key); ok {
-		l.flights[len(l.flights)-1].isWide = true
-		return true
-	}
-	f := &flight{pack: key.pack, first: key.n, isWide: true}
-	select {
-	case l.of.ahead <- struct{}{}:
-		f.ahead = l.of.ahead
-	default:
-		return false
-	}
-	select {
-	case l.of.flights <- struct{}{}:
-		f.place = l.of.flights
-	default:
-		<-l.of.ahead
-		return false
-	}
-	f.cells = append(f.cells, l.of.cells.begin(key))
-	l.flights = append(l.flights, f)
-	return true
 }
 
 // How readers that go forward are recognised.

@@ -116,14 +116,14 @@ var errStop = errors.New("no more members are needed")
 // unpacking is what is decompressed of a run, up to a number of bytes. An archive reader looks for extended
 // headers on its own, any number of them; with room for one plain header it finds none.
 type unpacking struct {
-	ctx  context.Context // of one reading
-	in   io.Reader
-	left int64
+	ended func() error // of the reading
+	in    io.Reader
+	left  int64
 }
 
 func (u *unpacking) Read(p []byte) (int, error) {
-	if err := u.ctx.Err(); err != nil {
-		return 0, context.Cause(u.ctx)
+	if err := u.ended(); err != nil {
+		return 0, err
 	}
 	if u.left == 0 {
 		return 0, errors.New("it has extended headers, or more than the layout allows")
@@ -147,7 +147,7 @@ func readRun(ctx context.Context, raw []byte, member func(name string, content i
 		return err
 	}
 	packed.Multistream(false)
-	unpacked := &unpacking{ctx: ctx, in: packed}
+	unpacked := &unpacking{ended: func() error { return context.Cause(ctx) }, in: packed}
 	archive := tar.NewReader(unpacked)
 	padding := int64(0)
 	next := 0

@@ -18,8 +18,7 @@ import (
 // A packer puts the contents of outputs into packs and uploads them.
 type packer struct {
 	*push
-	ctx    context.Context // of one push: the packer ends with it
-	cancel context.CancelCauseFunc
+	cancel context.CancelCauseFunc // ends the uploads
 	plan   *plan
 	placed map[id]int // the output with a content, by its digest
 	buf    []byte     // of the pack that is filled
@@ -39,13 +38,14 @@ type waiting struct {
 	digest id
 }
 
-func newPacker(ctx context.Context, p *push) *packer {
+// newPacker returns a packer, and the context of its uploads, for its methods.
+func newPacker(ctx context.Context, p *push) (context.Context, *packer) {
 	k := &packer{push: p, plan: &plan{}, placed: map[id]int{}, index: -1, free: make(chan []byte, uploads), sent: map[int]bool{}}
-	k.ctx, k.cancel = context.WithCancelCause(ctx)
+	ctx, k.cancel = context.WithCancelCause(ctx)
 	for range uploads {
 		k.free <- nil
 	}
-	return k
+	return ctx, k
 }
 
 // stop ends the uploads that are under way.
@@ -88,7 +88,7 @@ func (k *packer) place(o verify.Output, usable []bool, of map[int]int) bool {
 }
 
 // add puts a content into packs.
-func (k *packer) add(o verify.Output) error {
+func (k *packer) add(ctx context.Context, o verify.Output) error {
 	source, err := o.Open(nil)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (k *packer) add(o verify.Output) error {
 	defer source.Close()
 	var extents []extent
 	for off := int64(0); off < o.Size(); {
-		if err := k.room(o.Size() - off); err != nil {
+		if err := k.room(ctx, o.Size()-off); err != nil {
 			return err
 		}
 		n := min(o.Size()-off, int64(k.target-len(k.buf)))
@@ -118,18 +118,18 @@ func (k *packer) add(o verify.Output) error {
 
 // room begins another pack unless there is room for the rest of a file in this one, or for a part of a
 // large file.
-func (k *packer) room(rest int64) error {
+func (k *packer) room(ctx context.Context, rest int64) error {
 	left := int64(k.target - len(k.buf))
 	if k.index >= 0 && left > 0 && (rest <= left || rest > int64(k.target/8)) {
 		return nil
 	}
-	if err := k.seal(); err != nil {
+	if err := k.seal(ctx); err != nil {
 		return err
 	}
 	select {
 	case k.buf = <-k.free:
-	case <-k.ctx.Done():
-		return context.Cause(k.ctx)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 	k.buf = k.buf[:0]
 	k.mu.Lock()
@@ -140,14 +140,14 @@ func (k *packer) room(rest int64) error {
 }
 
 // seal uploads the pack that was filled.
-func (k *packer) seal() error {
+func (k *packer) seal(ctx context.Context) error {
 	if k.index < 0 {
 		return nil
 	}
 	content, index := k.buf, k.index
 	k.buf, k.index = nil, -1
 	k.group.Go(func() {
-		stored, err := k.upload(k.ctx, content)
+		stored, err := k.upload(ctx, content)
 		if err == nil {
 			err = k.uploaded(index, stored)
 		}
@@ -175,8 +175,8 @@ func (k *packer) failure() error {
 }
 
 // finish waits until everything is uploaded.
-func (k *packer) finish() error {
-	err := k.seal()
+func (k *packer) finish(ctx context.Context) error {
+	err := k.seal(ctx)
 	k.group.Wait()
 	return cmp.Or(k.failure(), err)
 }

@@ -152,7 +152,7 @@ func (p *push) contents(ctx context.Context) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := newPacker(ctx, p)
+	ctx, k := newPacker(ctx, p)
 	defer k.stop()
 	of := map[int]int{} // by the index of a pack in the record
 	for o := range p.bundle.Outputs() {
@@ -160,11 +160,11 @@ func (p *push) contents(ctx context.Context) (*plan, error) {
 			p.watch.Moved(o.Size())
 			continue
 		}
-		if err := k.add(o); err != nil {
+		if err := k.add(ctx, o); err != nil {
 			return nil, cmp.Or(k.failure(), err)
 		}
 	}
-	if err := k.finish(); err != nil {
+	if err := k.finish(ctx); err != nil {
 		return nil, err
 	}
 	k.plan.runID = p.bundle.RunID()

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"slices"
 	"sort"
+	"time"
 )
 
 // The sizes of reading by ranges.
@@ -40,9 +40,7 @@ type Ranges struct {
 	store   *Store
 	key     string // of the run
 	plan    *plan
-	begins  []int64 // where each extent begins if all are put in a row, and where the last one ends
-	ctx     context.Context
-	end     context.CancelFunc
+	begins  []int64       // where each extent begins if all are put in a row, and where the last one ends
 	flights chan struct{} // a place for each request at a time
 	ahead   chan struct{} // a place for each of those that no reader waits for
 
@@ -66,8 +64,7 @@ func (r *Run) Ranges(sizes iter.Seq[int64]) (*Ranges, error) {
 	for _, e := range r.plan.extents {
 		g.begins = append(g.begins, g.begins[len(g.begins)-1]+int64(e.n))
 	}
-	g.cells.all = map[cellKey]*cell{}
-	g.ctx, g.end = context.WithCancel(context.Background())
+	g.cells.all, g.cells.flying = map[cellKey]*cell{}, map[*flight]struct{}{}
 	return g, nil
 }
 
@@ -83,7 +80,7 @@ func (s *Store) impatient() *Store {
 
 // Close ends all requests. Reads are errors from then on.
 func (g *Ranges) Close() error {
-	g.end()
+	g.cells.close()
 	return nil
 }
 
@@ -117,7 +114,14 @@ func (c *Content) ReadAt(p []byte, off int64) (int, error) {
 	return c.ReadContext(context.Background(), p, off)
 }
 
-// ReadContext fills p with bytes from off on. When ctx is done it returns the error of ctx.
+// Limit returns the context of one read of n bytes in all: when that takes longer than the patience with
+// the store and the time of the bytes at the slowest rate, it is done, with a [FaultError] as its cause.
+func (c *Content) Limit(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	return c.of.limit(ctx, c.begin, n)
+}
+
+// ReadContext fills p with bytes from off on. When ctx is done it returns the cause of that. It takes no
+// longer than [Content.Limit] allows.
 func (c *Content) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
 	return c.read(ctx, p, off, false)
 }
@@ -146,19 +150,45 @@ func (c *Content) read(ctx context.Context, p []byte, off int64, again bool) (in
 	return len(p), nil
 }
 
-// read fills dst with the bytes at a place in the row of all extents. A request can be that of another
-// reader, or for more than is needed, and fail because of that: then what is needed is requested alone.
+// read fills dst with the bytes at a place in the row of all extents, within the patience with the store.
+// A request can be that of another reader, or for more than is needed, and fail or be late because of
+// that: then what is needed is requested alone.
 func (g *Ranges) read(ctx context.Context, dst []byte, at int64, again bool) error {
+	ctx, cancel := g.limit(ctx, at, len(dst))
+	defer cancel()
 	parts := slices.Collect(g.parts(at, at+int64(len(dst))))
 	if again {
-		return g.copy(ctx, dst, parts, g.take(parts, at, dropRight))
+		return g.copy(ctx, ctx, dst, parts, g.take(parts, at, dropRight))
 	}
-	err := g.copy(ctx, dst, parts, g.take(parts, at, goAhead))
+	joined, stop := context.WithTimeoutCause(ctx, g.patience()/2, errLate)
+	defer stop()
+	err := g.copy(ctx, joined, dst, parts, g.take(parts, at, goAhead))
 	if failed, is := errors.AsType[*cellError](err); is && failed.mayPass {
-		err = g.copy(ctx, dst, parts, g.take(parts, at, joinNone))
+		err = g.copy(ctx, ctx, dst, parts, g.take(parts, at, joinNone))
 	}
 	return err
 }
+
+// patience is how long a read may wait for the store.
+func (g *Ranges) patience() time.Duration {
+	if g.store.isDirectory() {
+		return g.store.patience
+	}
+	return tries * g.store.patience
+}
+
+// limit is [Content.Limit] for bytes at a place in the row of all extents.
+func (g *Ranges) limit(ctx context.Context, at int64, n int) (context.Context, context.CancelFunc) {
+	key := g.key
+	for p := range g.parts(at, at+1) {
+		key = g.plan.packs[p.pack].id.key()
+	}
+	late := &FaultError{g.store.address, key, "get", g.store.stalled()}
+	return context.WithTimeoutCause(ctx, g.patience()+timeOf(int64(n)), late)
+}
+
+// errLate is the reason to wait no longer for the request of another reader.
+var errLate = errors.New("the request of another reader is late")
 
 // taking is how cells are taken.
 type taking int
@@ -205,12 +235,19 @@ type taken struct {
 	isOwn bool // the reader has requested it
 }
 
-// take returns the cells of some parts. Those that are neither here nor on their way are requested.
-func (g *Ranges) take(parts []part, at int64, how taking) []taken {
+// A wait is what a reader waits for.
+type wait struct {
+	needed  []taken
+	flights []*flight // that the reader began, also of what it needs next
+}
+
+// take returns the cells of some parts. Those that are neither here nor on their way are requested. The
+// caller leaves them.
+func (g *Ranges) take(parts []part, at int64, how taking) wait {
 	g.cells.mu.Lock()
 	defer g.cells.mu.Unlock()
 	l := launch{of: g}
-	var needed []taken
+	var w wait
 	size := int64(0)
 	for _, p := range parts {
 		size += p.n
@@ -223,31 +260,45 @@ func (g *Ranges) take(parts []part, at int64, how taking) []taken {
 			if isOwn {
 				c = l.add(key)
 			}
-			needed = append(needed, taken{c, isOwn})
+			c.of.readers++
+			w.needed = append(w.needed, taken{c, isOwn})
 		}
 	}
 	if how == goAhead {
 		l.goAhead(g.cells.streams.next(at, size))
 	}
 	for _, f := range l.flights {
-		go g.fly(f)
+		go g.fly(g.cells.fly(f), f)
 	}
-	return needed
+	w.flights = l.flights
+	return w
 }
 
-// copy waits for cells, and fills dst with the parts that they are of.
-func (g *Ranges) copy(ctx context.Context, dst []byte, parts []part, needed []taken) error {
+// copy waits for cells, for those of other readers until joined is done, and fills dst with the parts that
+// they are of. At the end it leaves them.
+func (g *Ranges) copy(ctx, joined context.Context, dst []byte, parts []part, w wait) error {
+	isGone := false
+	defer func() { g.cells.leave(w, isGone) }()
+	next := 0
 	for _, p := range parts {
 		for key := range p.cells() {
-			c := needed[0]
-			needed = needed[1:]
+			c := w.needed[next]
+			next++
+			until := joined
+			if c.isOwn {
+				until = ctx
+			}
 			select {
 			case <-c.ready:
 			default:
 				select {
 				case <-c.ready:
-				case <-ctx.Done():
-					return ctx.Err()
+				case <-until.Done():
+					isGone = true
+					if ctx.Err() != nil {
+						return context.Cause(ctx)
+					}
+					return &cellError{context.Cause(until), true}
 				}
 			}
 			if c.err != nil {
@@ -263,53 +314,4 @@ func (g *Ranges) copy(ctx context.Context, dst []byte, parts []part, needed []ta
 		}
 	}
 	return nil
-}
-
-// fly does the request of a flight.
-func (g *Ranges) fly(f *flight) {
-	defer f.release()
-	if f.place == nil {
-		select {
-		case g.flights <- struct{}{}:
-			f.place = g.flights
-		case <-g.ctx.Done():
-		}
-	}
-	key := g.plan.packs[f.pack].id.key()
-	begin := int64(f.first) * cellSize
-	end := min(begin+int64(len(f.cells))*cellSize, int64(g.plan.packs[f.pack].size))
-	got := 0
-	patience := g.store.patience*tries + timeOf(end-begin)
-	ctx, cancel := context.WithTimeoutCause(g.ctx, patience, errStalled)
-	defer cancel()
-	err := g.store.again(ctx, "get", key, 0, func(ctx context.Context) error {
-		at := begin + int64(got)*cellSize
-		if at >= end {
-			return nil
-		}
-		body, err := g.store.driver.Get(ctx, key, at, end-at)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-		for ; at < end; at += cellSize {
-			buf := make([]byte, min(cellSize, end-at))
-			if _, err := io.ReadFull(body, buf); err != nil {
-				return Passing(errors.New("the answer is too short: " + err.Error())) // and no end of an output
-			}
-			g.cells.arrived(f.cells[got], buf)
-			got++
-		}
-		_ = atEnd(body) // more than was requested is not read
-		return nil
-	})
-	if _, isFault := errors.AsType[*FaultError](err); err != nil && !isFault {
-		if errors.Is(err, fs.ErrNotExist) {
-			err = ErrMissing
-		}
-		err = &FaultError{g.store.address, key, "get", err}
-	}
-	for _, c := range f.cells[got:] {
-		g.cells.failed(c, err, f.isWide)
-	}
 }

@@ -72,6 +72,17 @@ func (s *Store) Address() string { return s.address }
 // errStalled is the reason of a server that is too slow.
 var errStalled = errors.New("the server is silent or too slow")
 
+// IsSilent reports whether an error is that of a store that did not answer in time.
+func IsSilent(err error) bool { return errors.Is(err, errStalled) }
+
+// stalled is errStalled for this store.
+func (s *Store) stalled() error {
+	if s.isDirectory() {
+		return hungError{}
+	}
+	return errStalled
+}
+
 // again does a request until it succeeds, as often as is useful. size is the number of bytes that it
 // sends. Those of answers are counted when they arrive.
 func (s *Store) again(ctx context.Context, op, key string, size int64, do func(ctx context.Context) error) error {
@@ -109,9 +120,9 @@ func (s *Store) once(ctx context.Context, size int64, do func(ctx context.Contex
 		return err
 	}
 	if s.isDirectory() {
-		return hungError{}
+		return s.stalled()
 	}
-	return Passing(errStalled)
+	return Passing(s.stalled())
 }
 
 // read fills dst with the bytes of an object from an offset.

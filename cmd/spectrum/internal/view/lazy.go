@@ -17,6 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/blockhash"
 	"github.com/spectrumfs/spectrum/verify/blocktable"
 	"github.com/spectrumfs/spectrum/verify/bundle"
+	"github.com/spectrumfs/spectrum/verify/store"
 )
 
 // lazyCache bounds the checked blocks that a lazy view keeps for reads of a part of a block.
@@ -152,6 +153,7 @@ type lazyRun struct {
 	table   *blocktable.Table // nil for none
 	checked *blocktable.Checked
 	cache   *blocktable.Cache
+	silence silence
 
 	// Without one: what was made of each output before its first opening.
 	wholes     []atomic.Pointer[wholeFile]
@@ -239,7 +241,14 @@ func (c waitingContent) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (c waitingContent) ReadContext(ctx context.Context, p []byte, off int64) (int, error) {
+	output, end := c.of.n, off+int64(len(p))
+	if err := c.of.run.silence.of(output, off, end); err != nil {
+		return 0, err
+	}
 	n, err := c.reader.ReadContext(ctx, p, off)
+	if store.IsSilent(err) {
+		c.of.run.silence.note(output, off, end, err)
+	}
 	if _, is := errors.AsType[*blockhash.MismatchError](err); is {
 		err = c.of.run.from.Wrong(c.of.output(), err)
 	}
