@@ -350,7 +350,7 @@ func (n *night) now() string {
 		for _, name := range slices.Sorted(maps.Keys(seen)) {
 			thing := seen[name]
 			thing.Modified, thing.Inode = 0, 0
-			fmt.Fprintln(sum, name, thing)
+			_, _ = fmt.Fprintln(sum, name, thing)
 		}
 	}
 	return fmt.Sprintf("%x", sum.Sum64())
