@@ -247,7 +247,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 		err = u.a.cleanUpOrKeep()
 		u.end.Left = u.a.left
 	case Released:
-		u.root.lock.wrote = true
+		u.root.lock.writes()
 		if u.found.mine {
 			err = u.a.keepStaging()
 			if u.kept != nil {
@@ -379,7 +379,7 @@ func isMismatch(err error) bool {
 
 // endRevived rolls back or forward, depending on the journal.
 func (a *attempt) endRevived(ctx context.Context) (Result, error) {
-	a.lock.wrote = true
+	a.lock.writes()
 	if err := a.stage.Sync(); err != nil { // the next steps rely on it being durable
 		return 0, err
 	}
