@@ -245,7 +245,9 @@
 //   - That the time of the root itself, if it gets one, is right after a kill between the removal of
 //     the staging directory, which changes it, and the moment at which it is set again; nor its mode
 //     if that bars its owner.
-//   - The times of directories in which names are swapped and that get no metadata, except those
-//     beneath the root of a commit that is undone. A directory in which another process has worked
-//     since the last move, as the times of change of the moved entries show, keeps its time.
+//   - The times of directories in which names are swapped and that get no metadata, except those of
+//     a commit that is undone, and of its root. A directory in which another process has worked
+//     since the last move, as the times of change of the moved entries show, keeps its time; so does
+//     a root in which something was kept, or whose undo was killed after its first move, or of
+//     another owner. A change of another process in the moment of the undo can lose its time.
 package staging

@@ -152,6 +152,8 @@ func TestKeepKilled(t *testing.T) {
 				}
 				if found := f.has(word); path != "" && found == "" {
 					t.Fatalf("call %d, others at %d: the words at %q are lost", n, at, path)
+				} else if strings.HasPrefix(found, keptPrefix) && len(out) == 1 && !slices.ContainsFunc(out[0].Kept, func(k Kept) bool { return k.At == found || strings.HasPrefix(found, k.At+"/") }) {
+					t.Fatalf("call %d, others at %d: %q is not in the list: %v", n, at, found, out)
 				} else if strings.HasPrefix(found, keptPrefix) && len(out) > 0 && (len(out) != 1 || out[0].Left == nil || !strings.Contains(out[0].Left.Error(), strings.Split(found, "/")[0])) {
 					t.Fatalf("call %d, others at %d: %q is not named: %v", n, at, found, out)
 				}
@@ -232,6 +234,39 @@ func TestKeepStays(t *testing.T) {
 	}
 	if _, err := os.Lstat(f.at("d")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestKeepStaysKilled: the same list comes from the recovery of one that was killed.
+func TestKeepStaysKilled(t *testing.T) {
+	f := newResetFixture(t, filepath.Join(t.TempDir(), "x"), "a/b/c/f", "d/f")
+	f.swap("a/b/c/f", false)
+	for _, dir := range []string{"a/b/c", "a/b", "a"} {
+		f.swap(dir, false).Empty = true
+	}
+	f.swap("d/f", false)
+	f.swap("d", false).Empty = true
+	f.e.stage = nil
+	committed := false
+	survived(func() {
+		_ = f.run(func(op, path string, do func() error) error {
+			switch {
+			case op == "rename" && path == "f":
+				plant(t, f.root(), "a/b/c/new")
+			case op == "rename" && filepath.Base(path) == committedName+newSuffix:
+				committed = true
+			case committed && op == "unlink":
+				panic(errKilled)
+			}
+			return do()
+		})
+	})
+	out, err := f.recover(Automatic, nil)
+	if must(t, err); len(out) != 1 || out[0].Result != Completed || len(out[0].Stayed) != 1 {
+		t.Fatal(out)
+	}
+	if s := out[0].Stayed[0]; s.Path.String() != "a/b/c" || !strings.Contains(s.Why.Error(), `"new"`) {
+		t.Errorf("%v", s)
 	}
 }
 

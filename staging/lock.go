@@ -37,6 +37,7 @@ type rootLock struct {
 	write bool     // it has to be open for writing, as on NFS; elsewhere that keeps the root from being mounted read-only
 	made  bool     // by this session
 	wrote bool     // it has written to the root since
+	timed bool     // the root has the time that it is to keep
 	quiet bool     // the existing lock file stays
 	keep  int      // reasons for which it outlives the session, like a journal
 }
@@ -129,7 +130,7 @@ func (k *rootLock) make() (err error) {
 	if err != nil {
 		return err
 	}
-	k.made, k.wrote = true, false
+	k.made, k.wrote, k.timed = true, false, false
 	if err := k.lock(f, name); err != nil {
 		return err
 	}
@@ -175,8 +176,8 @@ func (k *rootLock) isNamed(f *os.File, name string) error {
 }
 
 // release releases the lock. It removes the file unless the next session has an attempt to
-// end, which then needs no space for it. A session that has written nothing else leaves the
-// root as it was. A file that cannot be removed is not locked, and the next session takes it.
+// end, which then needs no space for it. A session that has written nothing else, or has undone
+// everything, leaves the root the time that it has. A file that cannot be removed is not locked, and the next session takes it.
 func (k *rootLock) release() {
 	if k.f == nil {
 		return
@@ -188,10 +189,13 @@ func (k *rootLock) release() {
 		return
 	}
 	before, err := k.root.StatSelf()
-	if k.root.Unlink(LockName) == nil && err == nil && untouched {
+	if k.root.Unlink(LockName) == nil && err == nil && (untouched || k.timed) {
 		k.keepTime(before)
 	}
 }
+
+// writes notes that this session begins to write to the root.
+func (k *rootLock) writes() { k.wrote, k.timed = true, false }
 
 // clear removes a lock that was to be, of a process that was killed.
 func (k *rootLock) clear(name string) {

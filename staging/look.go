@@ -33,8 +33,8 @@ func (a *attempt) look(c *Change) *Error {
 	return a.lookAtDirs(c)
 }
 
-// lookAtTimes records the times of the directories in which a commit changes names; that of
-// the root is the kernel's. Errors are left to later steps.
+// lookAtTimes records the times of the root, in which a commit makes its staging directory, and of
+// the directories in which it changes names. Errors are left to later steps.
 func (a *attempt) lookAtTimes() {
 	if !a.isCommit() {
 		return
@@ -49,6 +49,9 @@ func (a *attempt) lookAtTimes() {
 		if st, err := a.root.statBelow(path); err == nil && st.Mode.IsDir() {
 			a.times = append(a.times, staying{path: path, self: identityOf(st), have: Metadata{ModTime: st.ModTime}})
 		}
+	}
+	if st, err := a.root.StatSelf(); err == nil {
+		a.times = append(a.times, staying{self: identityOf(st), have: Metadata{ModTime: st.ModTime}})
 	}
 }
 

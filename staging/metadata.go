@@ -72,10 +72,7 @@ const tick = 10 * time.Millisecond
 // keepTimesOfOthers leaves the directories their times in which another process has worked since this
 // attempt has changed its last name there: what moves gets a time of change, too.
 func (a *attempt) keepTimesOfOthers() {
-	swaps := map[pathsafe.Path][]int{}
-	for i := range a.swaps {
-		swaps[parent(a.swaps[i].path)] = append(swaps[parent(a.swaps[i].path)], i)
-	}
+	swaps := a.swapsIn()
 	a.times = slices.DeleteFunc(a.times, func(d staying) bool {
 		isOurs := false
 		err := a.touch(&d, func(in dir) error {
@@ -85,6 +82,51 @@ func (a *attempt) keepTimesOfOthers() {
 		})
 		return err != nil || !isOurs
 	})
+}
+
+// swapsIn returns the numbers of the swaps by the directories of their names.
+func (a *attempt) swapsIn() map[pathsafe.Path][]int {
+	swaps := map[pathsafe.Path][]int{}
+	for i := range a.swaps {
+		swaps[parent(a.swaps[i].path)] = append(swaps[parent(a.swaps[i].path)], i)
+	}
+	return swaps
+}
+
+// takeRootTime takes the time of the root from those that are restored with the names, since the end
+// of the undo changes it once more. It returns nil if there is none, or another process has worked in
+// the root since this attempt has changed its last name there.
+func (a *attempt) takeRootTime() *staying {
+	i := slices.IndexFunc(a.times, func(d staying) bool { return d.path == (pathsafe.Path{}) })
+	if i < 0 {
+		return nil
+	}
+	d := a.times[i]
+	a.times = slices.Delete(a.times, i, i+1)
+	st, err := a.root.StatSelf()
+	if err != nil {
+		return nil
+	}
+	last := a.lastMove(a.root, a.swapsIn()[d.path])
+	if a.stage.H != nil {
+		if st, err := a.stage.StatSelf(); err == nil && st.BirthTime.After(last) {
+			last = st.BirthTime
+		}
+	}
+	if !st.ModTime.Equal(d.have.ModTime) && st.ModTime.After(last.Add(tick)) {
+		return nil
+	}
+	return &d
+}
+
+// restoreRootTime restores the time of the root after the undo of a commit, unless something was kept
+// there. The removal of the lock keeps it. A wrong time must stop nothing, so errors are ignored.
+func (a *attempt) restoreRootTime(d *staying) {
+	if d == nil || len(a.kept) > 0 {
+		return
+	}
+	err := a.touch(d, func(in dir) error { return in.setTime(d.have.ModTime) })
+	a.lock.timed = err == nil
 }
 
 // lastMove is the newest time of change of what these swaps have moved into a directory or out of it.
@@ -99,7 +141,7 @@ func (a *attempt) lastMove(in dir, swaps []int) (last time.Time) {
 				continue
 			}
 			st, err := at.dir.Stat(at.name)
-			if err == nil && (s.fresh.is(st) || s.old.is(st)) && st.ChangeTime.After(last) {
+			if err == nil && (s.fresh.is(st) || s.old.is(st) || s.created.is(st)) && st.ChangeTime.After(last) {
 				last = st.ChangeTime
 			}
 		}

@@ -43,6 +43,13 @@ type Outcome struct {
 	// Cause is the reason why a commit whose files were all in place was rolled back
 	// nevertheless: an entry is not the one that it put there.
 	Cause error
+	// Kept lists the entries that are kept in the root, as Left names it: other processes put or
+	// changed them at the names of the attempt. Which of the marks of a Kept apply is known only of
+	// those that this recovery has kept.
+	Kept []Kept
+	// Stayed lists the old entries that a completed attempt was to remove and that are still there,
+	// children first.
+	Stayed []Stayed
 }
 
 // Result is how a recovery ended.
@@ -244,10 +251,11 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	var err error
 	switch u.end.Result {
 	case Completed:
+		u.end.Stayed = u.a.standing()
 		err = u.a.cleanUpOrKeep()
 		u.end.Left = u.a.left
 	case Released:
-		u.root.lock.wrote = true
+		u.root.lock.writes()
 		if u.found.mine {
 			err = u.a.keepStaging()
 			if u.kept != nil {
@@ -262,6 +270,7 @@ func (u *Unfinished) Forget() (Outcome, error) {
 	}
 	if u.end.Left == nil {
 		u.end.Left = u.a.keptBefore()
+		u.end.Kept = u.a.keptAll()
 	}
 	u.a.unpin()
 	return u.end, nil
@@ -379,7 +388,7 @@ func isMismatch(err error) bool {
 
 // endRevived rolls back or forward, depending on the journal.
 func (a *attempt) endRevived(ctx context.Context) (Result, error) {
-	a.lock.wrote = true
+	a.lock.writes()
 	if err := a.stage.Sync(); err != nil { // the next steps rely on it being durable
 		return 0, err
 	}

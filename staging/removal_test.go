@@ -180,7 +180,7 @@ func TestRemovalRejects(t *testing.T) {
 func TestUndoneTimesOfOthers(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
 	sc := singleCommit(t, t.TempDir())
-	for _, dir := range []string{"existing", "existing/empty"} {
+	for _, dir := range []string{"existing", "existing/empty", ""} {
 		must(t, os.Chtimes(sc.at(dir), at, at))
 	}
 	sc.abandon("create " + committedName + newSuffix)
@@ -188,17 +188,33 @@ func TestUndoneTimesOfOthers(t *testing.T) {
 	must(t, os.WriteFile(sc.at("existing/of another"), nil, 0o600))
 	_, err := sc.recover(Automatic)
 	must(t, err)
-	for dir, isBack := range map[string]bool{"existing": false, "existing/empty": true} {
+	for dir, isBack := range map[string]bool{"existing": false, "existing/empty": true, "": true} {
 		st, err := os.Stat(sc.at(dir))
 		must(t, err)
 		if st.ModTime().Equal(at) != isBack {
-			t.Errorf("%s: %v", dir, st.ModTime())
+			t.Errorf("%q: %v", dir, st.ModTime())
 		}
 	}
 }
 
-// TestUndoneTimes: an undone commit leaves the directories in which it has changed names the times
-// that they had, also after a kill.
+// TestUndoneTimesOfOthersInRoot: the same of the root itself.
+func TestUndoneTimesOfOthersInRoot(t *testing.T) {
+	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
+	sc := singleCommit(t, t.TempDir())
+	must(t, os.Chtimes(sc.at(""), at, at))
+	sc.abandon("create " + committedName + newSuffix)
+	time.Sleep(2 * tick)
+	must(t, os.WriteFile(sc.at("of another"), nil, 0o600))
+	_, err := sc.recover(Automatic)
+	must(t, err)
+	st, err := os.Stat(sc.at(""))
+	if must(t, err); st.ModTime().Equal(at) {
+		t.Error("another process has worked in the root, and its time does not show it")
+	}
+}
+
+// TestUndoneTimes: an undone commit leaves the root and the directories in which it has changed names
+// the times that they had, also after a kill.
 func TestUndoneTimes(t *testing.T) {
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
 	for name, undo := range map[string]func(sc *commitFixture){
@@ -222,7 +238,7 @@ func TestUndoneTimes(t *testing.T) {
 		},
 	} {
 		for kind, commitFixture := range map[string]func(testing.TB, string) *commitFixture{"replaces": replaceCommit, "creates": singleCommit} {
-			dirs := map[string][]string{"replaces": {"existing", "theirs"}, "creates": {"existing", "existing/empty"}}[kind]
+			dirs := map[string][]string{"replaces": {"existing", "theirs", ""}, "creates": {"existing", "existing/empty", ""}}[kind]
 			t.Run(name+" "+kind, func(t *testing.T) {
 				sc := commitFixture(t, t.TempDir())
 				for _, dir := range dirs {
@@ -231,7 +247,7 @@ func TestUndoneTimes(t *testing.T) {
 				undo(sc)
 				for _, dir := range dirs {
 					if st, err := os.Stat(sc.at(dir)); err != nil || !st.ModTime().Equal(at) {
-						t.Errorf("%s: %v, %v", dir, st.ModTime(), err)
+						t.Errorf("%q: %v, %v", dir, st.ModTime(), err)
 					}
 				}
 			})

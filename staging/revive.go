@@ -82,9 +82,11 @@ func (a *attempt) reviveIntent(r *intentRecord) error {
 		a.dirs = append(a.dirs, d)
 	}
 	for _, t := range r.Times {
-		path, err := pathsafe.Found(string(t.Path))
-		if err != nil {
-			return err
+		path := pathsafe.Path{} // of the root
+		if len(t.Path) > 0 {
+			if path, err = pathsafe.Found(string(t.Path)); err != nil {
+				return err
+			}
 		}
 		a.times = append(a.times, staying{path: path, self: t.Self, have: Metadata{ModTime: time.Unix(t.Sec, t.Nsec)}})
 	}

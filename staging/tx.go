@@ -125,7 +125,7 @@ func (tx *Tx) Begin() error {
 		return fail(StepBegin, "", err)
 	}
 	a.pin()
-	a.lock.wrote = true
+	a.lock.writes()
 	tx.begun, tx.step = true, StepStage
 	if err := a.open(); err != nil {
 		return fail(StepStage, a.stageName, err)

@@ -74,6 +74,7 @@ func (n *notes) err() error {
 // journal is removed when everything else is durably gone; while it exists the root is not
 // clean.
 func (a *attempt) undo() error {
+	root := a.takeRootTime()
 	err := a.despiteMounts(func() error {
 		u := &undo{attempt: a}
 		switch err := a.enterRollingBack(); {
@@ -91,6 +92,7 @@ func (a *attempt) undo() error {
 		a.halt()
 	} else {
 		a.unpin()
+		a.restoreRootTime(root)
 	}
 	return err
 }

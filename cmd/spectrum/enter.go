@@ -153,7 +153,7 @@ func (a *app) enterNamed(ctx context.Context, state *statedir.Dir, root string, 
 
 func (a *app) enterRoot(ctx context.Context, root rootName, e action.Entry) (*action.Root, error) {
 	in, ended, err := a.enter(ctx, root.state, root.path, e)
-	a.tellEnded(ended)
+	a.tellEnded(root.path, ended)
 	return in, hinted(err, root.hint(err))
 }
 
@@ -161,7 +161,7 @@ func (a *app) enterRoot(ctx context.Context, root rootName, e action.Entry) (*ac
 // restore reports that, in the order of its law.
 func (a *app) enterFor(ctx context.Context, state *statedir.Dir, root string, wait time.Duration) (*action.Root, error) {
 	in, ended, err := a.enter(ctx, state, root, action.Entry{Wait: wait, Previewed: true})
-	a.tellEnded(ended)
+	a.tellEnded(root, ended)
 	if errors.Is(err, action.ErrNoRoot) {
 		return action.NotEntered(err), nil
 	}

@@ -126,7 +126,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 		flaws, err = app.checkSettled(ctx, state, settled, opts)
 	}
 	if err != nil {
-		app.tellEnded(ended)
+		app.tellEnded(root, ended)
 		return err
 	}
 	if hadLock && len(ended) == 0 {
@@ -234,6 +234,13 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck
 			attempt["left"] = jsonText(o.Left.Error())
 			a.tell("spectrum: left as it is: %s", oneLine(o.Left.Error()))
 		}
+		if len(o.Kept) > 0 {
+			attempt["kept"] = keptFields(root, o.Kept)
+		}
+		if len(o.Stayed) > 0 {
+			attempt["stayed"] = leftFields(stayedOf(&o))
+		}
+		a.tellStanding(root, &o)
 		if isBackUndone(o) {
 			a.tell("spectrum: %s %s was undone: the root is as before it; to continue, run the command that was killed again", kindText(o.Kind), o.Attempt)
 		} else if o.Kind == staging.KindCommit && o.Left == nil {
@@ -297,8 +304,8 @@ func stateDamaged(root string, flaws []statecheck.Flaw, details map[string]any, 
 	}
 }
 
-// tellEnded reports the result of an earlier commit, also with --quiet.
-func (a *app) tellEnded(ended []staging.Outcome) {
+// tellEnded reports the result of an earlier commit in a root, also with --quiet.
+func (a *app) tellEnded(root string, ended []staging.Outcome) {
 	for _, o := range ended {
 		why := ""
 		if o.Cause != nil {
@@ -308,6 +315,7 @@ func (a *app) tellEnded(ended []staging.Outcome) {
 			why += "; " + oneLine(o.Left.Error())
 		}
 		a.tell("spectrum: %s%s", endedText(o), why)
+		a.tellStanding(root, &o)
 	}
 }
 

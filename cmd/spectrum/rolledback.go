@@ -70,15 +70,9 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	goneKept := r.keptGone()
 	a.tellFew(each(goneKept, "%s, which an earlier command had kept, was removed; what was in it is in snapshot "+before))
 	a.tellBeside(in, r.kind != audit.Emergency)
-	kept, keptLines := []any{}, []string{}
+	var keptLines []string
 	for _, k := range r.done.Kept {
-		at := filepath.Join(in.Real(), k.At)
-		what := "was changed by another process meanwhile; what it had is kept in"
-		if k.Open {
-			what = "may be open for writing by another process, so it is kept in"
-		}
-		keptLines = append(keptLines, fmt.Sprintf("%s %s %s", shortPath(k.Path.String()), what, shellQuote(at)))
-		kept = append(kept, map[string]any{"at": jsonText(at), "path": jsonText(k.Path.String())})
+		keptLines = append(keptLines, keptLine(in.Real(), k))
 	}
 	a.tellFew(keptLines)
 	keptEarlier := a.tellKeptBefore(in, in.KeptBefore(context.Background(), attempts))
@@ -87,8 +81,8 @@ func (a *app) rolledBack(in *action.Root, r rollbackReport) error {
 	fields := r.fields(in, attempts, goneKept)
 	fields["action"], fields["other_views"], fields["snapshot"] = r.done.Action, foreignViews(a.foreign), r.done.Snapshot.ID()
 	fields["target"], fields["views"] = orNull(r.targetID()), jsonTexts(a.detached)
-	if len(kept) > 0 {
-		fields["kept"] = kept
+	if len(r.done.Kept) > 0 {
+		fields["kept"] = keptFields(in.Real(), r.done.Kept)
 	}
 	if len(keptEarlier) > 0 {
 		fields["kept_before"] = jsonTexts(keptEarlier)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -29,27 +30,16 @@ type Finding struct {
 // not keep other processes out. On an error, which may be that of ctx, it returns no findings, and
 // the error names what was left behind.
 func Probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
-	return (&sysHook{}).probe(ctx, dir, name)
+	return probe(ctx, &sys.Hook{}, dir, name)
 }
 
-// A sysHook wraps the system calls of the probes, so that a test can make each of them fail.
-type sysHook struct {
-	hook func(op string, f func() error) error
-}
-
-func (s *sysHook) do(op string, f func() error) error {
-	if s.hook == nil {
-		return f()
-	}
-	return s.hook(op, f)
-}
-
-func (s *sysHook) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
-	if err := s.do("make directory", func() error { return dir.Mkdir(name, 0o700) }); err != nil {
+func probe(ctx context.Context, h *sys.Hook, dir *pathsafe.Dir, name string) ([]Finding, error) {
+	in := sys.Dir{H: dir, Hook: h}
+	if err := in.Mkdir(name, 0o700); err != nil {
 		return nil, err
 	}
-	findings, err := s.probeIn(ctx, dir, name)
-	if left := s.do("remove directory", func() error { return dir.Rmdir(name) }); left != nil {
+	findings, err := probeIn(ctx, in, name)
+	if left := in.Rmdir(name); left != nil {
 		err = errors.Join(err, fmt.Errorf("%q is left: %w", name, left))
 	}
 	if err != nil {
@@ -58,23 +48,23 @@ func (s *sysHook) probe(ctx context.Context, dir *pathsafe.Dir, name string) ([]
 	return findings, nil
 }
 
-func (s *sysHook) probeIn(ctx context.Context, dir *pathsafe.Dir, name string) ([]Finding, error) {
-	work, err := dir.OpenDir(name)
+func probeIn(ctx context.Context, dir sys.Dir, name string) ([]Finding, error) {
+	work, err := dir.Enter(name)
 	if err != nil {
 		return nil, err
 	}
 	defer work.Close()
-	findings, err := s.tryAll(ctx, &bench{dir: work})
-	return findings, errors.Join(err, s.do("clear", func() error { return clearAway(work) }))
+	findings, err := tryAll(ctx, dir.Hook, name, &bench{dir: work})
+	return findings, errors.Join(err, dir.Hook.Do("clear", name, func() error { return clearAway(work) }))
 }
 
-func (s *sysHook) tryAll(ctx context.Context, b *bench) ([]Finding, error) {
+func tryAll(ctx context.Context, h *sys.Hook, name string, b *bench) ([]Finding, error) {
 	var findings []Finding
 	for _, t := range trials {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		err := s.do(string(t.feature), func() error { return t.try(b) })
+		err := h.Do(string(t.feature), name, func() error { return t.try(b) })
 		findings = append(findings, Finding{t.feature, err})
 	}
 	return findings, nil

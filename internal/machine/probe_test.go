@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spectrumfs/spectrum/internal/sys"
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"golang.org/x/sys/unix"
 )
@@ -69,7 +70,7 @@ func TestProbe(t *testing.T) {
 // TestProbeEveryCallFails: whatever fails is reported, as a finding where it is one,
 // and nothing is left but what cannot be removed, which is named.
 func TestProbeEveryCallFails(t *testing.T) {
-	ops := []string{"make directory", "clear", "remove directory"}
+	ops := []string{"make directory", "open directory", "clear", "remove directory"}
 	for _, trial := range trials {
 		ops = append(ops, string(trial.feature))
 	}
@@ -77,17 +78,17 @@ func TestProbeEveryCallFails(t *testing.T) {
 		for _, errno := range []error{unix.EIO, unix.EOPNOTSUPP} {
 			t.Run(op+" "+errno.Error(), func(t *testing.T) {
 				path := t.TempDir()
-				s := &sysHook{hook: func(at string, f func() error) error {
+				s := &sys.Hook{Call: func(at, _ string, f func() error) error {
 					if at != op {
 						return f()
 					}
-					if !strings.HasPrefix(at, "make") {
+					if at != "make directory" && at != "open directory" {
 						_ = f() // it was done, and said otherwise
 					}
 					return errno
 				}}
-				findings, err := s.probe(context.Background(), openDir(t, path), NewName())
-				if slices.Contains(ops[:3], op) {
+				findings, err := probe(context.Background(), s, openDir(t, path), NewName())
+				if slices.Contains(ops[:4], op) {
 					if !errors.Is(err, errno) || findings != nil {
 						t.Errorf("%v, and %d findings", err, len(findings))
 					}
@@ -106,13 +107,13 @@ func TestProbeInterrupted(t *testing.T) {
 	for _, trial := range trials {
 		path := t.TempDir()
 		ctx, cancel := context.WithCancel(context.Background())
-		s := &sysHook{hook: func(op string, f func() error) error {
+		s := &sys.Hook{Call: func(op, _ string, f func() error) error {
 			if op == string(trial.feature) {
 				cancel()
 			}
 			return f()
 		}}
-		findings, err := s.probe(ctx, openDir(t, path), NewName())
+		findings, err := probe(ctx, s, openDir(t, path), NewName())
 		last := trial.feature == trials[len(trials)-1].feature
 		if last != (err == nil) || !last && (!errors.Is(err, context.Canceled) || findings != nil) {
 			t.Errorf("%s: %v, %d findings", trial.feature, err, len(findings))
@@ -126,13 +127,13 @@ func TestProbeInterrupted(t *testing.T) {
 func TestProbeLeaves(t *testing.T) {
 	path := t.TempDir()
 	name := NewName()
-	s := &sysHook{hook: func(op string, f func() error) error {
+	s := &sys.Hook{Call: func(op, _ string, f func() error) error {
 		if op == "clear" {
 			return unix.EROFS
 		}
 		return f()
 	}}
-	_, err := s.probe(context.Background(), openDir(t, path), name)
+	_, err := probe(context.Background(), s, openDir(t, path), name)
 	if !errors.Is(err, unix.EROFS) || !errors.Is(err, unix.ENOTEMPTY) || !strings.Contains(err.Error(), name) {
 		t.Error(err)
 	}

@@ -8,7 +8,8 @@
 // of kills also counts the roots that recovery found neither before nor after,
 // because a sweep that never leaves one proves nothing.
 //
-// Sweeps are on a tmpfs where there is one, for its speed: what is left after a
-// kill does not depend on the file system. What a power cut leaves does, and is
-// the matter of another package.
+// The file systems take turns in the trials of a sweep ([harness.TakeTurns]): tmpfs, ext4 with and
+// without a journal, xfs, btrfs, overlay. A sample has one of them, which follows from the seed. What
+// is left after a kill must be all or nothing on each, also without a journal, which only a power cut
+// makes use of. What a power cut leaves is the matter of another package.
 package crash

@@ -29,19 +29,16 @@ var codes = []string{
 var others = []string{"REFUSED", "MACHINE_FAULT", "APPROVAL_STALE", "SAVEPOINT_INVALID", "STATE_DAMAGED"}
 
 func TestErrorsSmall(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, sample.Thin(t, 29, 5), sysfault.Mutating, rotating(1))
+	failEverywhere(t, restoring(harness.Small()), sample.Thin(t, 29, 5), sysfault.Mutating, rotating(1))
 }
 
 func TestErrorsChain(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...)
-	failEverywhere(t, tr, sample.Thin(t, 61, 7), sysfault.Mutating, rotating(1))
+	failEverywhere(t, restoring(harness.Chain(2, 2)...), sample.Thin(t, 61, 7), sysfault.Mutating, rotating(1))
 }
 
 // TestErrorsReading fails calls that only look; of these a sweep tries one of five.
 func TestErrorsReading(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	failEverywhere(t, tr, sample.Thin(t, 47, 23), func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
+	failEverywhere(t, restoring(harness.Small()), sample.Thin(t, 47, 23), func(c sysfault.Call) bool { return !sysfault.Mutating(c) }, rotating(1))
 }
 
 // TestErrorsLooking fails the calls that look whether a name is free. That they
@@ -52,7 +49,7 @@ func TestErrorsLooking(t *testing.T) {
 	}
 	for name, runs := range map[string][]harness.Files{"single": {harness.Small()}, "chain": harness.Chain(2, 2)} {
 		t.Run(name, func(t *testing.T) {
-			failEverywhere(t, newTrials(t, harness.MemoryDir(t), runs...), sample.Thin(t, 41, 23), looking, func(int) []harness.Fault {
+			failEverywhere(t, restoring(runs...), sample.Thin(t, 41, 23), looking, func(int) []harness.Fault {
 				return []harness.Fault{{Errno: syscall.EIO}, {Errno: syscall.EACCES}}
 			})
 		})
@@ -62,9 +59,9 @@ func TestErrorsLooking(t *testing.T) {
 func TestLongErrors(t *testing.T) {
 	sample.Need(t, sample.Long)
 	all := func(int) []harness.Fault { return harness.AllFaults() }
-	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Small()), sample.All, harness.Anything, all)
-	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.All, sysfault.Mutating, all)
-	failEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Chain(2, 2)...), sample.All, sysfault.Mutating, all)
+	failEverywhere(t, restoring(harness.Small()), sample.All, harness.Anything, all)
+	failEverywhere(t, restoring(harness.Single()), sample.All, sysfault.Mutating, all)
+	failEverywhere(t, restoring(harness.Chain(2, 2)...), sample.All, sysfault.Mutating, all)
 }
 
 // rotating chooses so many kinds of faults for each call, others for the next.
@@ -74,9 +71,9 @@ func rotating(kinds int) func(n int) []harness.Fault {
 
 // failEverywhere fails the calls of a stride that match, each with the faults that choose
 // names.
-func failEverywhere(t *testing.T, tr *trials, stride sample.Stride, match func(sysfault.Call) bool, choose func(n int) []harness.Fault) {
+func failEverywhere(t *testing.T, made maker, stride sample.Stride, match func(sysfault.Call) bool, choose func(n int) []harness.Fault) {
 	t.Helper()
-	harness.Sweep(t, stride, func(t *testing.T, n int) bool {
+	sum := sweep(t, stride, made, func(t *testing.T, tr *trials, n int) bool {
 		for _, f := range choose(n) {
 			s := tr.site(t, n, int(f.Errno), f.Onward)
 			var hits []sysfault.Call
@@ -102,7 +99,7 @@ func failEverywhere(t *testing.T, tr *trials, stride sample.Stride, match func(s
 		}
 		return true
 	})
-	tr.Demand(t, "runs", "failed")
+	sum.Demand(t, "runs", "failed")
 }
 
 // wellSaid checks how a command ended: in time, without a panic, with one code,

@@ -89,13 +89,12 @@ func instead(s *harness.Site, text func(path string) (string, error)) (string, e
 	return "", nil
 }
 
-// TestStrangers has each stranger come after each kill. It is on the file system
-// of the temporary files, which may give an inode number out again.
+// TestStrangers has each stranger come after each kill. Some file systems give an inode number
+// out again.
 func TestStrangers(t *testing.T) {
 	for _, x := range sample.Pick(t, 3, strangers) {
 		t.Run(x.name, func(t *testing.T) {
-			tr := newTrials(t, t.TempDir(), harness.Small())
-			harness.Sweep(t, sample.Thin(t, 89, 9), func(t *testing.T, n int) bool {
+			sum := sweep(t, sample.Thin(t, 89, 9), restoring(harness.Small()), func(t *testing.T, tr *trials, n int) bool {
 				s := tr.site(t, n)
 				r := tr.killed(t, s, n)
 				if !r.Killed() {
@@ -107,7 +106,7 @@ func TestStrangers(t *testing.T) {
 				}
 				return true
 			})
-			tr.Demand(t, "met")
+			sum.Demand(t, "met")
 		})
 	}
 }
@@ -209,48 +208,48 @@ func foreignKept(s *harness.Site) error {
 // TestStrangersKillTwice also kills the recovery that finds the stranger, before
 // each of its calls: what it had in its hands then must not be lost.
 func TestStrangersKillTwice(t *testing.T) {
-	tr := newTrials(t, t.TempDir(), harness.Small())
-	for _, m := range []moment{moments[3], moments[5]} {
-		for _, x := range []stranger{strangers[1], strangers[3], strangers[5]} {
-			harness.Sweep(t, sample.Thin(t, 31, 4), func(t *testing.T, n int) bool {
-				s := tr.site(t, m.name, x.name, n)
-				killedAt(t, s, m)
-				name, err := x.act(s)
-				harness.Must(t, err)
-				tree := harness.MustTake(t, s.Root)
-				if name == "" {
-					return false
-				}
-				r := s.Recover(t, harness.Killing(n, s.Beneath(harness.Changing)))
-				if !r.Killed() {
-					return false
-				}
-				tr.Add("killed twice")
-				again := s.Recover(t, nil)
-				tr.Add(fmt.Sprint("exit ", again.Status))
-				now := harness.MustTake(t, s.Root)
-				if now[name] != tree[name] {
-					t.Errorf("killed when %s, then %s, recovery killed before %s\n%v\nthe stranger's %q was %+v, is %+v",
-						m.name, x.name, s.Last(r), again, name, tree[name], now[name])
-				}
-				if err := foreignKept(s); err != nil || again.Status != 3 && again.Status != 0 {
-					t.Errorf("%s, then %s, recovery killed before %s: %v, %v", m.name, x.name, s.Last(r), again, err)
-				}
-				return true
-			})
+	sum := onGrounds(t, sample.Thin(t, 31, 4), restoring(harness.Small()), func(t *testing.T, tr *trials, own sample.Stride) {
+		for _, m := range []moment{moments[3], moments[5]} {
+			for _, x := range []stranger{strangers[1], strangers[3], strangers[5]} {
+				harness.Sweep(t, own, func(t *testing.T, n int) bool {
+					s := tr.site(t, m.name, x.name, n)
+					killedAt(t, s, m)
+					name, err := x.act(s)
+					harness.Must(t, err)
+					tree := harness.MustTake(t, s.Root)
+					if name == "" {
+						return false
+					}
+					r := s.Recover(t, harness.Killing(n, s.Beneath(harness.Changing)))
+					if !r.Killed() {
+						return false
+					}
+					tr.Add("killed twice")
+					again := s.Recover(t, nil)
+					tr.Add(fmt.Sprint("exit ", again.Status))
+					now := harness.MustTake(t, s.Root)
+					if now[name] != tree[name] {
+						t.Errorf("killed when %s, then %s, recovery killed before %s\n%v\nthe stranger's %q was %+v, is %+v",
+							m.name, x.name, s.Last(r), again, name, tree[name], now[name])
+					}
+					if err := foreignKept(s); err != nil || again.Status != 3 && again.Status != 0 {
+						t.Errorf("%s, then %s, recovery killed before %s: %v, %v", m.name, x.name, s.Last(r), again, err)
+					}
+					return true
+				})
+			}
 		}
-	}
-	tr.Demand(t, "killed twice", "exit 3")
+	})
+	sum.Demand(t, "killed twice", "exit 3")
 }
 
 // TestForeignState recovers with another state directory: the journal is not
 // ours then, and nothing is touched.
 func TestForeignState(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	other := *tr.Project
-	other.State = filepath.Join(tr.dir, "other")
-	harness.Must(t, os.Mkdir(other.State, 0o700))
-	harness.Sweep(t, sample.Every(t, 29), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Every(t, 29), restoring(harness.Small()), func(t *testing.T, tr *trials, n int) bool {
+		other := *tr.Project
+		other.State = tr.at("other", n)
+		harness.Must(t, os.Mkdir(other.State, 0o700))
 		s := tr.site(t, n)
 		r := s.Commit(t, harness.Killing(n, s.Beneath(harness.Changing)))
 		if !r.Killed() {
@@ -275,7 +274,7 @@ func TestForeignState(t *testing.T) {
 		}
 		return true
 	})
-	tr.Demand(t, "recover exit 3", "preview exit 3")
+	sum.Demand(t, "recover exit 3", "preview exit 3")
 }
 
 // noRecord reports whether there is no record of the attempt: then its owner cannot be

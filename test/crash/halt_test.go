@@ -25,8 +25,7 @@ func moving(c sysfault.Call) bool {
 func TestHalt(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
 		t.Run(name, func(t *testing.T) {
-			tr := newTrials(t, harness.MemoryDir(t), runs...)
-			harness.Sweep(t, sample.Every(t, 13), func(t *testing.T, n int) bool {
+			sum := sweep(t, sample.Every(t, 13), restoring(runs...), func(t *testing.T, tr *trials, n int) bool {
 				s := tr.site(t, n)
 				r := s.Commit(t, &sysfault.Plan{N: n, Onward: true, Errno: syscall.EIO, Match: s.Beneath(moving)})
 				if r.Fault.Fired == 0 {
@@ -44,7 +43,7 @@ func TestHalt(t *testing.T) {
 				}
 				return true
 			})
-			tr.Demand(t, "halted")
+			sum.Demand(t, "halted")
 		})
 	}
 }

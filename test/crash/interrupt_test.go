@@ -18,8 +18,7 @@ import (
 // TestInterruptCommit asks a commit to end before its calls: it goes on to its end or
 // rolls back by itself, says which, and leaves nothing to recover.
 func TestInterruptCommit(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
-	harness.Sweep(t, sample.Thin(t, 43, 3), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Thin(t, 43, 3), restoring(harness.Single()), func(t *testing.T, tr *trials, n int) bool {
 		s := tr.site(t, n)
 		r := s.Commit(t, harness.Interrupt(n, s.Beneath(harness.Changing)))
 		if r.Fault.Fired == 0 {
@@ -38,7 +37,7 @@ func TestInterruptCommit(t *testing.T) {
 		s.Remove(t)
 		return true
 	})
-	tr.Demand(t, "before, rolled back", "after")
+	sum.Demand(t, "before, rolled back", "after")
 }
 
 // nothingToRecover checks that a recovery finds nothing.
@@ -87,28 +86,30 @@ func TestInterruptTruth(t *testing.T) {
 		{"rollback", "", rollback},
 	}) {
 		t.Run(c.name, func(t *testing.T) {
-			every := sample.Of(239, 83, 5)
-			n := sample.Random(t, every).First
-			for fired := true; fired; n += every {
-				tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-				rollback(t, tr.site(t, "first")) // what is made once is there
-				s := tr.site(t, "root")
-				harness.Must(t, os.RemoveAll(filepath.Join(s.Root, harness.ForeignStaging))) // no snapshot is taken with it
-				for _, m := range moments {
-					if m.name == c.killed {
-						killedAt(t, s, m)
+			stride := sample.Random(t, sample.Of(239, 83, 5))
+			harness.TakeTurns(t, harness.Turns(t.Name(), harness.Grounds()), stride, func(t *testing.T, g harness.Ground, own sample.Stride) {
+				dir := g.Dir(t)
+				for i, fired := 0, true; fired; i++ {
+					tr := newTrials(t, makeDir(t, dir, i), harness.Small())
+					rollback(t, tr.site(t, "first")) // what is made once is there
+					s := tr.site(t, "root")
+					harness.Must(t, os.RemoveAll(filepath.Join(s.Root, harness.ForeignStaging))) // no snapshot is taken with it
+					for _, m := range moments {
+						if m.name == c.killed {
+							killedAt(t, s, m)
+						}
 					}
+					args := c.command(t, s)
+					root, state := tree(t, s.Root), exactly(t, tr.State)
+					r := tr.Run(t, harness.Interrupt(own.At(i), s.Beneath(harness.Anything)), args...)
+					fired = r.Fault.Fired > 0
+					said, err := tr.saidTruly(t, s, r, root, state)
+					if err != nil {
+						t.Fatalf("before %s: %v\n%v", s.Last(r), err, r)
+					}
+					sum.Add(said)
 				}
-				args := c.command(t, s)
-				root, state := tree(t, s.Root), exactly(t, tr.State)
-				r := tr.Run(t, harness.Interrupt(n, s.Beneath(harness.Anything)), args...)
-				fired = r.Fault.Fired > 0
-				said, err := tr.saidTruly(t, s, r, root, state)
-				if err != nil {
-					t.Fatalf("before %s: %v\n%v", s.Last(r), err, r)
-				}
-				sum.Add(said)
-			}
+			})
 		})
 	}
 	sum.Demand(t, "changed", "unchanged", "done")
@@ -133,6 +134,14 @@ func (tr *trials) saidTruly(t *testing.T, s *harness.Site, r harness.Reply, root
 	return "unchanged", nil
 }
 
+// makeDir makes a directory for one trial.
+func makeDir(t *testing.T, dir string, n int) string {
+	t.Helper()
+	path := filepath.Join(dir, fmt.Sprint("trial ", n))
+	harness.Must(t, os.Mkdir(path, 0o755))
+	return path
+}
+
 // exactly is all that is beneath a directory, with its contents.
 func exactly(t *testing.T, dir string) (things []string) {
 	t.Helper()
@@ -148,30 +157,29 @@ func exactly(t *testing.T, dir string) (things []string) {
 // TestInterruptReaders asks commands to end that change nothing, or make one thing, at
 // any of their calls: nothing of it is left, unless it is whole.
 func TestInterruptReaders(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
-	s := tr.site(t, "root")
-	sealed := filepath.Join(tr.Dir, "CONTRACTS/_runs/sealed")
-	key := filepath.Join(filepath.Dir(tr.State), "key.pem")
-	for name, args := range map[string][]string{
-		"verify":  {"verify", "--json", tr.Runs[0].Dir},
-		"resume":  {"verify", "--law", "resume", tr.Runs[0].Dir},
-		"preview": {"preview", "--json", "--restore-root", s.Root, "--html", filepath.Join(tr.dir, "page.html"), tr.Runs[0].Dir},
-		"seal":    {"seal", "--json", "--key", key, "--run-dir", sealed, filepath.Join(tr.Dir, "out")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := tree(t, tr.Dir)
-			about := func(c sysfault.Call) bool { return harness.Inside(c.Path, tr.Dir) || harness.Inside(c.Path, tr.State) }
-			stride := sample.Thin(t, 53, 3)
-			for i := 0; ; i++ { // one at a time: they make the same
-				n := stride.At(i)
-				r := tr.Run(t, harness.Interrupt(n, about), args...)
-				if !tr.interrupted(t, s, r, before, sealed) || r.Fault.Fired == 0 {
-					break
+	sum := onGrounds(t, sample.Thin(t, 53, 3), restoring(harness.Single()), func(t *testing.T, tr *trials, own sample.Stride) {
+		s := tr.site(t, "root")
+		sealed := filepath.Join(tr.Dir, "CONTRACTS/_runs/sealed")
+		key := filepath.Join(filepath.Dir(tr.State), "key.pem")
+		for _, args := range [][]string{
+			{"verify", "--json", tr.Runs[0].Dir},
+			{"verify", "--law", "resume", tr.Runs[0].Dir},
+			{"preview", "--json", "--restore-root", s.Root, "--html", filepath.Join(tr.dir, "page.html"), tr.Runs[0].Dir},
+			{"seal", "--json", "--key", key, "--run-dir", sealed, filepath.Join(tr.Dir, "out")},
+		} {
+			t.Run(args[0]+" "+args[1], func(t *testing.T) {
+				before := tree(t, tr.Dir)
+				about := func(c sysfault.Call) bool { return harness.Inside(c.Path, tr.Dir) || harness.Inside(c.Path, tr.State) }
+				for i := 0; ; i++ { // one at a time: they make the same
+					r := tr.Run(t, harness.Interrupt(own.At(i), about), args...)
+					if !tr.interrupted(t, s, r, before, sealed) || r.Fault.Fired == 0 {
+						break
+					}
 				}
-			}
-		})
-	}
-	tr.Demand(t, "interrupted verify", "interrupted seal", "interrupted preview")
+			})
+		}
+	})
+	sum.Demand(t, "interrupted verify", "interrupted seal", "interrupted preview")
 }
 
 // interrupted checks what is left of a command that was asked to end, and removes what

@@ -12,33 +12,32 @@ import (
 )
 
 func TestKillSingle(t *testing.T) {
-	killEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 31)
+	killEverywhere(t, restoring(harness.Single()), 31)
 }
 func TestKillChain(t *testing.T) {
-	killEverywhere(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 97)
+	killEverywhere(t, restoring(harness.Chain(3, 10)...), 97)
 }
 
-// TestKillSmall is on the file system of the temporary files.
-func TestKillSmall(t *testing.T) { killEverywhere(t, newTrials(t, t.TempDir(), harness.Small()), 23) }
+func TestKillSmall(t *testing.T) { killEverywhere(t, restoring(harness.Small()), 23) }
 
 func TestLongKill(t *testing.T) {
 	sample.Need(t, sample.Long)
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 10)} {
-		t.Run(name, func(t *testing.T) { killEverywhere(t, newTrials(t, t.TempDir(), runs...), 1) })
+		t.Run(name, func(t *testing.T) { killEverywhere(t, restoring(runs...), 1) })
 	}
 }
 
 // killEverywhere kills a commit before each of its calls, in a sample before one of
 // each stride, and then recovers: by recover, or in every third trial by the next
 // preview or commit.
-func killEverywhere(t *testing.T, tr *trials, stride int) {
+func killEverywhere(t *testing.T, made maker, stride int) {
 	t.Helper()
-	killAt(t, tr, sample.Thin(t, stride, 3))
+	killAt(t, made, sample.Thin(t, stride, 3))
 }
 
-func killAt(t *testing.T, tr *trials, calls sample.Stride) {
+func killAt(t *testing.T, made maker, calls sample.Stride) {
 	t.Helper()
-	harness.Sweep(t, calls, func(t *testing.T, n int) bool {
+	sum := sweep(t, calls, made, func(t *testing.T, tr *trials, n int) bool {
 		s := tr.site(t, n)
 		waiting := s.Preview(t)
 		r := tr.killed(t, s, n)
@@ -67,7 +66,7 @@ func killAt(t *testing.T, tr *trials, calls sample.Stride) {
 		s.Remove(t)
 		return true
 	})
-	tr.Demand(t, "found other", "recovered before", "recovered after")
+	sum.Demand(t, "found other", "recovered before", "recovered after")
 }
 
 // next is the first command after the kill: recover, preview, or the commit of a
@@ -107,8 +106,7 @@ func (tr *trials) killed(t *testing.T, s *harness.Site, n int) harness.Reply {
 // that are about the state: the key of the journal and the audit log are made
 // there.
 func TestKillNewState(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	harness.Sweep(t, sample.Every(t, 19), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Every(t, 19), restoring(harness.Small()), func(t *testing.T, tr *trials, n int) bool {
 		p := *tr.Project
 		p.State = filepath.Join(tr.dir, fmt.Sprint("state ", n))
 		harness.Must(t, os.Mkdir(p.State, 0o700))
@@ -131,29 +129,29 @@ func TestKillNewState(t *testing.T) {
 		tr.Add("recovered " + state.String())
 		return true
 	})
-	tr.Demand(t, "recovered before", "recovered after")
+	sum.Demand(t, "recovered before", "recovered after")
 }
 
 // TestKillTwice kills a commit before some of its calls, and its recovery before some
 // of its own.
 func TestKillTwice(t *testing.T) {
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), sample.Of(211, 47, 17), 7, 3)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 3)...), sample.Of(311, 79, 29), 11, 3)
+	pairs(t, restoring(harness.Single()), sample.Of(211, 47, 17), 7, 3)
+	pairs(t, restoring(harness.Chain(3, 3)...), sample.Of(311, 79, 29), 11, 3)
 }
 
 func TestLongKillTwice(t *testing.T) {
 	sample.Need(t, sample.Long)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Single()), 1, 1, 1)
-	pairs(t, newTrials(t, harness.MemoryDir(t), harness.Chain(3, 10)...), 1, 1, 1)
+	pairs(t, restoring(harness.Single()), 1, 1, 1)
+	pairs(t, restoring(harness.Chain(3, 10)...), 1, 1, 1)
 }
 
 // pairs kills commits before one call of each stride, from one that follows from the
 // seed, and the recovery before each of its calls; in a sample and in a sweep before one of
 // as many as given.
-func pairs(t *testing.T, tr *trials, stride, inSample, inSweep int) {
+func pairs(t *testing.T, made maker, stride, inSample, inSweep int) {
 	t.Helper()
 	recoveries := sample.Thin(t, inSample, inSweep)
-	harness.Sweep(t, sample.Random(t, stride), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Random(t, stride), made, func(t *testing.T, tr *trials, n int) bool {
 		for m := recoveries.First; ; m += recoveries.Every {
 			s := tr.aloneIn(t, n, m)
 			r := tr.killed(t, s, n)
@@ -185,5 +183,5 @@ func pairs(t *testing.T, tr *trials, stride, inSample, inSweep int) {
 		}
 		return true
 	})
-	tr.Demand(t, "pairs", "found other", "recovered before")
+	sum.Demand(t, "pairs", "found other", "recovered before")
 }

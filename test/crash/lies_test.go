@@ -48,8 +48,7 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 	t.Helper()
 	for _, onward := range []bool{false, true} {
 		t.Run(fmt.Sprint("onward ", onward), func(t *testing.T) {
-			tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-			harness.Sweep(t, sample.Every(t, 9), func(t *testing.T, n int) bool {
+			sum := sweep(t, sample.Every(t, 9), restoring(harness.Small()), func(t *testing.T, tr *trials, n int) bool {
 				s := tr.site(t, n)
 				p := plan
 				p.N, p.Onward, p.Record, p.Match = n, onward, true, s.Beneath(plan.Match)
@@ -69,7 +68,7 @@ func lies(t *testing.T, plan sysfault.Plan, code string) {
 				s.Remove(t)
 				return true
 			})
-			tr.Demand(t, "ended with "+quote(code))
+			sum.Demand(t, "ended with "+quote(code))
 		})
 	}
 }

@@ -20,8 +20,7 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may mount")
 	}
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	harness.Sweep(t, sample.Every(t, 19), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Every(t, 19), restoring(harness.Small()), func(t *testing.T, tr *trials, n int) bool {
 		s := tr.site(t, n)
 		harness.Must(t, unix.Mount(s.Root, s.Root, "", unix.MS_BIND, ""))
 		defer func() { harness.Must(t, unix.Unmount(s.Root, unix.MNT_DETACH)) }()
@@ -54,5 +53,5 @@ func TestReadOnly(t *testing.T) {
 		}
 		return true
 	})
-	tr.Demand(t, "halted", "recovered before", "recovered after")
+	sum.Demand(t, "halted", "recovered before", "recovered after")
 }

@@ -57,24 +57,25 @@ func TestErrorsInRecover(t *testing.T) { failRecoveries(t, 127, 23, rotating(1))
 // machine. None of them takes back what may have been announced, and the next recovery
 // completes it.
 func TestErrorsGoForward(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	for _, m := range moments {
-		if !m.forward {
-			continue
-		}
-		harness.Sweep(t, sample.Thin(t, 173, 31), func(t *testing.T, n int) bool {
-			for _, errno := range []syscall.Errno{syscall.EIO, syscall.EMFILE} {
-				f := harness.Fault{Errno: errno, Onward: n%2 == 0}
-				s := tr.aloneIn(t, m.name, n, int(errno))
-				killedAt(t, s, m)
-				if !tr.failRecover(t, s, m, n, f) {
-					return false
-				}
+	sum := onGrounds(t, sample.Thin(t, 173, 31), restoring(harness.Small()), func(t *testing.T, tr *trials, own sample.Stride) {
+		for _, m := range moments {
+			if !m.forward {
+				continue
 			}
-			return true
-		})
-	}
-	tr.Demand(t, "runs", "failed", "recovered after")
+			harness.Sweep(t, own, func(t *testing.T, n int) bool {
+				for _, errno := range []syscall.Errno{syscall.EIO, syscall.EMFILE} {
+					f := harness.Fault{Errno: errno, Onward: n%2 == 0}
+					s := tr.aloneIn(t, m.name, n, int(errno))
+					killedAt(t, s, m)
+					if !tr.failRecover(t, s, m, n, f) {
+						return false
+					}
+				}
+				return true
+			})
+		}
+	})
+	sum.Demand(t, "runs", "failed", "recovered after")
 }
 
 func TestLongErrorsInRecover(t *testing.T) {
@@ -84,21 +85,21 @@ func TestLongErrorsInRecover(t *testing.T) {
 
 func failRecoveries(t *testing.T, stride, inSweep int, choose func(int) []harness.Fault) {
 	t.Helper()
-	tr := newTrials(t, harness.MemoryDir(t), harness.Small())
-	s := sample.Thin(t, stride, inSweep)
-	for i, m := range moments {
-		harness.Sweep(t, sample.Stride{First: 1 + (s.First+i*s.Every/len(moments))%s.Every, Every: s.Every}, func(t *testing.T, n int) bool {
-			for _, f := range choose(n) {
-				s := tr.aloneIn(t, m.name, n, int(f.Errno), f.Onward)
-				killedAt(t, s, m)
-				if !tr.failRecover(t, s, m, n, f) {
-					return false
+	sum := onGrounds(t, sample.Thin(t, stride, inSweep), restoring(harness.Small()), func(t *testing.T, tr *trials, s sample.Stride) {
+		for i, m := range moments {
+			harness.Sweep(t, sample.Stride{First: 1 + (s.First+i*s.Every/len(moments))%s.Every, Every: s.Every}, func(t *testing.T, n int) bool {
+				for _, f := range choose(n) {
+					s := tr.aloneIn(t, m.name, n, int(f.Errno), f.Onward)
+					killedAt(t, s, m)
+					if !tr.failRecover(t, s, m, n, f) {
+						return false
+					}
 				}
-			}
-			return true
-		})
-	}
-	tr.Demand(t, "runs", "failed", "succeeded", "recovered before", "recovered after")
+				return true
+			})
+		}
+	})
+	sum.Demand(t, "runs", "failed", "succeeded", "recovered before", "recovered after")
 }
 
 // failRecover fails call n of a recovery. It is false if there is none.

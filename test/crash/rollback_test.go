@@ -16,13 +16,13 @@ import (
 // commit, and kills the rollback that follows before each of its calls.
 func TestKillRollback(t *testing.T) {
 	for name, runs := range map[string][]harness.Files{"single": {harness.Single()}, "chain": harness.Chain(3, 3)} {
-		t.Run(name, func(t *testing.T) { killRollbacks(t, newTrials(t, harness.MemoryDir(t), runs...)) })
+		t.Run(name, func(t *testing.T) { killRollbacks(t, restoring(runs...)) })
 	}
 }
 
-func killRollbacks(t *testing.T, tr *trials) {
+func killRollbacks(t *testing.T, made maker) {
 	t.Helper()
-	harness.Sweep(t, sample.Every(t, 37), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Every(t, 37), made, func(t *testing.T, tr *trials, n int) bool {
 		s := tr.site(t, n)
 		// The last target: what is moved before it must be moved back.
 		name := "top.txt"
@@ -58,7 +58,7 @@ func killRollbacks(t *testing.T, tr *trials) {
 		}
 		return r.Killed()
 	})
-	tr.Demand(t, "killed")
+	sum.Demand(t, "killed")
 }
 
 // leave recovers from a root in which a stranger has this name. While it is

@@ -15,9 +15,8 @@ import (
 // TestKillPush kills a push to a directory before each call that changes something. A run is visible only
 // if it is whole, and the next push completes it, and leaves nothing unfinished.
 func TestKillPush(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
-	run := tr.Runs[0]
-	harness.Sweep(t, sample.Thin(t, 11, 1), func(t *testing.T, n int) bool {
+	sum := sweep(t, sample.Thin(t, 11, 1), restoring(harness.Single()), func(t *testing.T, tr *trials, n int) bool {
+		run := tr.Runs[0]
 		p := *tr.Project
 		p.State = filepath.Join(tr.dir, fmt.Sprint("state ", n))
 		store := filepath.Join(tr.dir, fmt.Sprint("store-", n))
@@ -51,38 +50,39 @@ func TestKillPush(t *testing.T) {
 		}
 		return true
 	})
-	tr.Demand(t, "not visible")
+	sum.Demand(t, "not visible")
 }
 
 // TestKillPull kills a pull. The directory is there whole, or not at all, and a later pull makes it.
 func TestKillPull(t *testing.T) {
-	tr := newTrials(t, harness.MemoryDir(t), harness.Single())
-	run := tr.Runs[0]
-	store := filepath.Join(tr.dir, "store")
-	harness.Must(t, os.Mkdir(store, 0o755))
-	from := "file://" + store + "@" + run.Root
-	if r := tr.Run(t, nil, "push", run.Dir, "file://"+store); r.Status != 0 {
-		t.Fatal(r)
-	}
-	harness.Sweep(t, sample.Thin(t, 37, 3), func(t *testing.T, n int) bool {
-		above := filepath.Join(tr.dir, fmt.Sprint("above ", n))
-		harness.Must(t, os.Mkdir(above, 0o755))
-		pulled := filepath.Join(above, "project")
-		killed := tr.Run(t, &sysfault.Plan{N: n, Kill: true, Match: harness.Changing}, "pull", from, pulled)
-		if !killed.Killed() {
-			return false
+	sum := onGrounds(t, sample.Thin(t, 37, 3), restoring(harness.Single()), func(t *testing.T, tr *trials, own sample.Stride) {
+		run := tr.Runs[0]
+		store := filepath.Join(tr.dir, "store")
+		harness.Must(t, os.Mkdir(store, 0o755))
+		from := "file://" + store + "@" + run.Root
+		if r := tr.Run(t, nil, "push", run.Dir, "file://"+store); r.Status != 0 {
+			t.Fatal(r)
 		}
-		_, err := os.Stat(pulled)
-		if err != nil {
-			tr.Add("not there")
-			if r := tr.Run(t, nil, "pull", from, pulled); r.Status != 0 {
+		harness.Sweep(t, own, func(t *testing.T, n int) bool {
+			above := filepath.Join(tr.dir, fmt.Sprint("above ", n))
+			harness.Must(t, os.Mkdir(above, 0o755))
+			pulled := filepath.Join(above, "project")
+			killed := tr.Run(t, &sysfault.Plan{N: n, Kill: true, Match: harness.Changing}, "pull", from, pulled)
+			if !killed.Killed() {
+				return false
+			}
+			_, err := os.Stat(pulled)
+			if err != nil {
+				tr.Add("not there")
+				if r := tr.Run(t, nil, "pull", from, pulled); r.Status != 0 {
+					t.Errorf("killed at call %d: %v", n, r)
+				}
+			}
+			if r := tr.Run(t, nil, "verify", filepath.Join(pulled, "CONTRACTS/_runs", filepath.Base(run.Dir))); r.Status != 0 {
 				t.Errorf("killed at call %d: %v", n, r)
 			}
-		}
-		if r := tr.Run(t, nil, "verify", filepath.Join(pulled, "CONTRACTS/_runs", filepath.Base(run.Dir))); r.Status != 0 {
-			t.Errorf("killed at call %d: %v", n, r)
-		}
-		return true
+			return true
+		})
 	})
-	tr.Demand(t, "not there")
+	sum.Demand(t, "not there")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spectrumfs/spectrum/test/harness"
+	"github.com/spectrumfs/spectrum/test/sample"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -17,12 +18,45 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 type trials struct {
 	*harness.Project
 	dir string
-	harness.Tally
+	*harness.Tally
 }
 
 func newTrials(t *testing.T, dir string, runs ...harness.Files) *trials {
 	t.Helper()
-	return &trials{Project: harness.NewIn(t, dir, runs...), dir: dir}
+	return &trials{Project: harness.NewIn(t, dir, runs...), dir: dir, Tally: new(harness.Tally)}
+}
+
+// A maker makes trials in a directory.
+type maker func(t *testing.T, dir string) *trials
+
+// restoring makes trials of commits of these runs.
+func restoring(runs ...harness.Files) maker {
+	return func(t *testing.T, dir string) *trials {
+		t.Helper()
+		return newTrials(t, dir, runs...)
+	}
+}
+
+// onGrounds has the grounds take turns in the trials of a stride, in a sample one, which follows from
+// the seed and the name of the test. The trials on a ground have a project of their own there. It
+// returns the counts of all.
+func onGrounds(t *testing.T, s sample.Stride, made maker, on func(t *testing.T, tr *trials, own sample.Stride)) *harness.Tally {
+	t.Helper()
+	sum := new(harness.Tally)
+	harness.TakeTurns(t, harness.Turns(t.Name(), harness.Grounds()), s, func(t *testing.T, g harness.Ground, own sample.Stride) {
+		tr := made(t, g.Dir(t))
+		tr.Tally = sum
+		on(t, tr, own)
+	})
+	return sum
+}
+
+// sweep runs trials on the grounds, until one reports that there is no such case.
+func sweep(t *testing.T, s sample.Stride, made maker, trial func(t *testing.T, tr *trials, n int) bool) *harness.Tally {
+	t.Helper()
+	return onGrounds(t, s, made, func(t *testing.T, tr *trials, own sample.Stride) {
+		harness.Sweep(t, own, func(t *testing.T, n int) bool { return trial(t, tr, n) })
+	})
 }
 
 func (tr *trials) site(t *testing.T, name ...any) *harness.Site {

@@ -36,6 +36,9 @@ var (
 	Ext4Large = Ext4With("ext4", 64<<20, "-b", "4096", "-E", "nodiscard,lazy_itable_init=0")
 	Ext41K    = Ext4With("ext4-1k", 16<<20, "-b", "1024", "-E", "nodiscard")
 	Ext4Few   = Ext4With("ext4-few", 16<<20, "-b", "4096", "-E", "nodiscard", "-N", "192")
+	Ext4Roomy = Ext4With("ext4", 256<<20, "-E", "nodiscard")
+	// Ext4NoJournal loses the order of syncs when the power is cut, but not when a process is killed.
+	Ext4NoJournal = Ext4With("ext4-nojournal", 256<<20, "-E", "nodiscard", "-O", "^has_journal")
 	// A copy of an XFS has the same UUID, which the kernel mounts only once without the option nouuid.
 	XFS = Format{
 		Name: "xfs", Kind: "xfs", Options: "nouuid", Size: 300 << 20,

@@ -84,7 +84,7 @@ func TestDamagedState(t *testing.T) {
 	turns := turnsOf(damaging())
 	s := sample.Thin(t, 1, 5) // damages come by sixes: each kind has its turn
 	for i, g := range turns {
-		t.Run(g.name, func(t *testing.T) {
+		t.Run(g.Name, func(t *testing.T) {
 			w := borrowOn(t, damaging(), g)
 			w.reset(t)
 			w.damage(t, &sum, func(n int) bool { return sample.Now() == sample.Long || s.Has(n+1) && (n+n/len(turns))%len(turns) == i })

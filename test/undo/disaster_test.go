@@ -216,7 +216,7 @@ func TestDisasterNewestDamaged(t *testing.T) {
 		harness.Must(t, os.WriteFile(w.path("foreign.txt"), []byte("went on"), 0o640))
 	}}
 	for _, g := range turnsOf(kind) {
-		t.Run(g.name, func(t *testing.T) {
+		t.Run(g.Name, func(t *testing.T) {
 			w := borrowOn(t, kind, g)
 			for _, stands := range []bool{true, false} {
 				w.reset(t)
@@ -276,7 +276,7 @@ func (w *fixture) goOnAfter(t testing.TB) {
 // goes back again, and takes that back by the line that says how.
 func TestDisasterStateLost(t *testing.T) {
 	for _, g := range turnsOf(damaging()) {
-		t.Run(g.name, func(t *testing.T) {
+		t.Run(g.Name, func(t *testing.T) {
 			w := borrowOn(t, damaging(), g)
 			w.reset(t)
 			pictures := w.restorable(t)

@@ -38,7 +38,7 @@ func TestDiskFull(t *testing.T) {
 			v := harness.MountedVolume(t, f.format)
 			v.PrepareFill(t)
 			at := in(filepath.Dir(v.Path))
-			at.ground.format = f.format
+			at.ground.Format = f.format
 			if f.place == "root" {
 				at.above = filepath.Join(v.Path, "above")
 			} else {

@@ -40,7 +40,7 @@ type command struct {
 // things and snapshots, and a state directory of its own.
 type fixture struct {
 	command *command
-	ground  ground
+	ground  harness.Ground
 	dir     string // all of it; the root is above/root, the state directory is state
 	site    *harness.Site
 
@@ -60,7 +60,7 @@ type fixture struct {
 // and above/root.
 type place struct {
 	dir, state, above string
-	ground            ground
+	ground            harness.Ground
 }
 
 func in(dir string) place {
@@ -71,7 +71,7 @@ func in(dir string) place {
 // mount that it is in.
 func newFixture(t testing.TB, at place, a *command) *fixture {
 	t.Helper()
-	own := *projectOf(t, at.ground.user)
+	own := *projectOf(t, at.ground.User)
 	own.State = at.state
 	w := &fixture{command: a, ground: at.ground, dir: at.dir, site: &harness.Site{Project: &own, Root: filepath.Join(at.above, "root")}}
 	harness.Must(t, os.MkdirAll(w.site.Root, 0o755))
@@ -80,7 +80,7 @@ func newFixture(t testing.TB, at place, a *command) *fixture {
 	case a.bound:
 		harness.Must(t, unix.Mount(w.site.Root, w.site.Root, "", unix.MS_BIND, ""))
 	case a.mount:
-		at.ground.format.MountOn(t, at.dir, w.site.Root)
+		at.ground.Format.MountOn(t, at.dir, w.site.Root)
 	}
 	harness.Must(t, os.WriteFile(filepath.Join(at.above, "beside"), []byte("not yours"), 0o600))
 	w.site = own.Site(t, w.site.Root)
@@ -239,7 +239,7 @@ func (w *fixture) look(t testing.TB) {
 	t.Helper()
 	w.site.Before = w.picture(t)
 	for name, thing := range w.site.Before {
-		if thing.Mode.IsDir() && w.ground.format.Kind == harness.Overlay.Kind { // it comes back as another one there
+		if thing.Mode.IsDir() && w.ground.Format.Kind == harness.Overlay.Kind { // it comes back as another one there
 			thing.Inode = 0
 			w.site.Before[name] = thing
 		}

@@ -30,7 +30,7 @@ func TestLive(t *testing.T) {
 	for _, format := range sample.Pick(t, 1, formats) {
 		t.Run(format.Name, func(t *testing.T) {
 			at := in(filepath.Join(harness.MemoryDir(t), "live"))
-			at.ground.format = format
+			at.ground.Format = format
 			at.above = filepath.Join(harness.MountedVolume(t, format).Path, "above")
 			harness.Must(t, os.MkdirAll(at.state, 0o700))
 			harness.Must(t, os.Remove(at.state))

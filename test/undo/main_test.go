@@ -26,25 +26,13 @@ func TestMain(m *testing.M) {
 	})))
 }
 
-// A ground is where roots are, and who runs the program there.
-type ground struct {
-	name   string
-	format harness.Format // of their file system; the zero one: that of the temporary directory
-	user   int            // 0: the one who runs the tests
-}
-
-// grounds are each kind of file system, and an ordinary user. Who may not mount has one.
-func grounds() []ground {
+// grounds are those of package harness, and an ordinary user on ext4 where one may mount.
+func grounds() []harness.Ground {
+	all := harness.Grounds()
 	if os.Geteuid() != 0 {
-		return []ground{{name: "here"}}
+		return all
 	}
-	ext4, btrfs := harness.Ext4With("ext4", 256<<20, "-E", "nodiscard"), harness.Btrfs // with room for the fixtures of all tests
-	btrfs.Size = 1 << 30
-	all := []ground{{"ordinary user", ext4, harness.Nobody}}
-	for _, f := range []harness.Format{harness.TmpfsWith("tmpfs", ""), ext4, harness.XFS, btrfs, harness.Overlay} {
-		all = append(all, ground{f.Name, f, 0})
-	}
-	return all
+	return append([]harness.Ground{{Name: "ordinary user", Format: harness.Ext4Roomy, User: harness.Nobody}}, all...)
 }
 
 // fixtures are those that no test uses now, by their command and ground. A fixture is made once by
@@ -84,8 +72,8 @@ func projectOf(t testing.TB, user int) *harness.Project {
 	return fixtures.projects[user]
 }
 
-// place returns a new place: the restore root is on this ground, all else is in memory.
-func (g ground) place(t testing.TB) place {
+// placeOn returns a new place: the restore root is on this ground, all else is in memory.
+func placeOn(t testing.TB, g harness.Ground) place {
 	t.Helper()
 	fixtures.Lock()
 	defer fixtures.Unlock()
@@ -94,19 +82,19 @@ func (g ground) place(t testing.TB) place {
 	at := in(filepath.Join(shared, name))
 	at.ground = g
 	harness.Must(t, os.Mkdir(at.dir, 0o755))
-	if g.format.Kind == "" {
+	if g.Format.Kind == "" {
 		return at
 	}
 	if fixtures.volumes == nil {
 		fixtures.volumes = map[string]string{}
 	}
-	if fixtures.volumes[g.format.Name] == "" {
-		dir := filepath.Join(shared, g.format.Name)
+	if fixtures.volumes[g.Format.Name] == "" {
+		dir := filepath.Join(shared, g.Format.Name)
 		harness.Must(t, os.MkdirAll(filepath.Join(dir, "mnt"), 0o755))
-		g.format.MountOn(t, dir, filepath.Join(dir, "mnt"))
-		fixtures.volumes[g.format.Name] = filepath.Join(dir, "mnt")
+		g.Format.MountOn(t, dir, filepath.Join(dir, "mnt"))
+		fixtures.volumes[g.Format.Name] = filepath.Join(dir, "mnt")
 	}
-	at.above = filepath.Join(fixtures.volumes[g.format.Name], name)
+	at.above = filepath.Join(fixtures.volumes[g.Format.Name], name)
 	return at
 }
 
@@ -117,12 +105,12 @@ func borrow(t testing.TB, a *command) *fixture {
 }
 
 // borrowOn is borrow on this ground. A fixture does not come back from a test that failed.
-func borrowOn(t testing.TB, a *command, g ground) *fixture {
+func borrowOn(t testing.TB, a *command, g harness.Ground) *fixture {
 	t.Helper()
-	kind := [2]string{a.name, g.name}
+	kind := [2]string{a.name, g.Name}
 	w := idle(kind)
 	if w == nil {
-		w = newFixture(t, g.place(t), a)
+		w = newFixture(t, placeOn(t, g), a)
 		w.rehearse(t)
 	}
 	t.Cleanup(func() {
@@ -152,39 +140,25 @@ func idle(kind [2]string) *fixture {
 	return w
 }
 
-// turnsOf returns the grounds for the trials of a command: in a sample one.
-func turnsOf(a *command) []ground {
-	all := sample.From(a.name, grounds())
-	if sample.Now() == sample.Sample {
-		return all[:1]
-	}
-	return all
-}
+// turnsOf returns the grounds for the trials of a command.
+func turnsOf(a *command) []harness.Ground { return harness.Turns(a.name, grounds()) }
 
-// sweep runs trials in fixtures of a kind, until one reports that there is no such call. In a
-// sample all are on one ground, in a sweep they take turns: each call is tried on one, with
-// another seed on another. Only the long tier tries each call on each.
+// sweep runs trials in fixtures of a kind, on grounds that take turns, until one reports that there
+// is no such call.
 func sweep(t *testing.T, a *command, s sample.Stride, trial func(t *testing.T, w *fixture, n int) bool) {
 	t.Helper()
-	turns := turnsOf(a)
-	for i, g := range turns {
-		own := s
-		if sample.Now() < sample.Long {
-			own = sample.Stride{First: s.At(i), Every: s.Every * len(turns)}
-		}
-		t.Run(g.name, func(t *testing.T) {
-			harness.SweepIn(t, own, func(t *testing.T) func(*testing.T, int) bool {
-				var w *fixture // when there is a trial for it
-				return func(t *testing.T, n int) bool {
-					if w == nil {
-						w = borrowOn(t, a, g)
-					}
-					w.reset(t)
-					return trial(t, w, n)
+	harness.TakeTurns(t, turnsOf(a), s, func(t *testing.T, g harness.Ground, own sample.Stride) {
+		harness.SweepIn(t, own, func(t *testing.T) func(*testing.T, int) bool {
+			var w *fixture // when there is a trial for it
+			return func(t *testing.T, n int) bool {
+				if w == nil {
+					w = borrowOn(t, a, g)
 				}
-			})
+				w.reset(t)
+				return trial(t, w, n)
+			}
 		})
-	}
+	})
 }
 
 // changing matches the calls that can change what is on the disk of this fixture.
