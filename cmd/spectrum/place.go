@@ -6,6 +6,7 @@ import (
 
 	"github.com/spectrumfs/spectrum/fusefs/fusemount"
 	"github.com/spectrumfs/spectrum/pathsafe"
+	"github.com/spectrumfs/spectrum/restore/action"
 )
 
 // checkMountpoint rejects a directory that cannot be the mount point, a path through another user's
@@ -37,7 +38,7 @@ func mountpointError(err error, path string) error {
 type reserved struct{ what, path string }
 
 // overlap reports whether a directory is one of the places, is in one, or has one in it. Links are
-// resolved.
+// resolved, and a bind mount is known by what it leads to.
 func overlap(what, path string, places []reserved) error {
 	real, err := realPath(path)
 	if err != nil {
@@ -56,7 +57,7 @@ func overlapReal(what, path, real string, places []reserved) error {
 		if err != nil {
 			continue // a broken path does not overlap; other checks report it
 		}
-		if pathsafe.IsWithin(real, other) || pathsafe.IsWithin(other, real) {
+		if action.ShareDirectories(real, other) {
 			return fmt.Errorf("%s %q overlaps %s %q", what, path, p.what, p.path)
 		}
 	}

@@ -32,6 +32,13 @@ func OverlappingRoots(known []Known, name, real string, dir *pathsafe.Dir) (all 
 	return all
 }
 
+// ShareDirectories reports whether one of two directories is the other, or in it, by their real paths or by
+// where they are in their file systems, whatever is mounted where.
+func ShareDirectories(a, b string) bool {
+	mounts, _ := mountinfo.GetMounts(nil)
+	return overlaps(a, b) || overlaps(locate(mounts, a), locate(mounts, b))
+}
+
 // isStanding reports whether something is at a path. One that was deleted halts nothing around it.
 func isStanding(path string) bool {
 	way, err := pathsafe.WayTo(path) // asks no server of another user
