@@ -255,6 +255,8 @@ func TestLateFlightOfAnother(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		cancel()
-		_ = <-ended
+		if err := <-ended; err == nil {
+			t.Error("a reader that has gone was answered")
+		}
 	})
 }
