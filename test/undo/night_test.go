@@ -327,8 +327,8 @@ func (n *night) tell(format string, args ...any) {
 	n.told = append(n.told, fmt.Sprintf(format, args...))
 }
 
-// picture is what is in the root, without what is of an attempt. Inodes are not compared: what comes back
-// from a snapshot has others.
+// picture is what is in the root, without what is of an attempt. Inodes are not compared: a file of a
+// snapshot is restored with another one.
 func (n *night) picture() harness.Tree {
 	n.t.Helper()
 	seen := harness.MustTake(n.t, n.root)
