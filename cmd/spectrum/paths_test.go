@@ -64,7 +64,7 @@ var pathUses = map[string]string{
 	"cmd/spectrum.Unlock: unix.Lstat":                           "a path of the state directory: only the words of a hint follow",
 	"cmd/spectrum.mendLock: unix.Lstat":                         "the lock of a restore root: only the words of a hint follow",
 	"cmd/spectrum.aside: os.Lstat":                              "a free name in the state directory: only the words of a hint follow",
-	"cmd/spectrum.NextSteps: pathsafe.OpenRoot":                 "record: the restore root of a snapshot; only the words of a hint follow",
+	"cmd/spectrum.Broken.lost: pathsafe.OpenRoot":               "record: the restore root of a snapshot; only the words of a hint follow",
 	"internal/statedir.Dir.FindRoot: pathsafe.OpenRoot":         "given: a restore root; only which records are of it follows",
 	"restore/action.HaltsOfOverlapping: pathsafe.OpenRoot":      "given: a restore root; only whether another one that shares directories with it is halted follows",
 	"restore/action.identitiesOf: pathsafe.OpenRoot":            "the directories above a restore root that is open: only what they are is asked",

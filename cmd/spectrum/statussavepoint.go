@@ -10,6 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
@@ -30,14 +31,10 @@ func lostSavepoint(state *statedir.Dir, store *savepoint.Store, actions []*audit
 		slices.ContainsFunc(all.Damaged, func(d *savepoint.DamageError) bool { return d.Attempt == newest.ID }) {
 		return nil, nil // another command is at work, or it is damaged
 	}
-	var ledger audit.Ledger
-	if _, err := readLog(state, ledger.Add); err != nil {
-		return nil, err
+	if records.Acceptances(state)(newest.Savepoint) {
+		return nil, nil
 	}
-	if slices.ContainsFunc(ledger.Unkept(nil), func(m audit.Misfit) bool { return m.ID == newest.Savepoint }) {
-		return newest, nil
-	}
-	return nil, nil // accepted
+	return newest, nil // also where a rollback of it was killed, and taken back
 }
 
 // partlyUndone is the newest rollback of a root that left part of its commits in place, and is not
