@@ -359,7 +359,7 @@ func (p people) renamersIn(fd int, st Stat) func(entry *Stat) string {
 	const sticky, byGroup, byOthers = 0o1000, 0o020, 0o002
 	by := ""
 	switch {
-	case st.Perm&byOthers != 0 && st.Perm&sticky == 0: // of whomever it is
+	case st.Perm&byOthers != 0 && st.Perm&sticky == 0: // whichever user owns it
 		by = "every user"
 	case !p.trusts(st.UID):
 		by = fmt.Sprintf("user %d", st.UID)

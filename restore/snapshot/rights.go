@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -32,7 +33,7 @@ func OwnersOf(entries []Entry) []Owner {
 	for _, o := range by {
 		all = append(all, *o)
 	}
-	slices.SortFunc(all, func(a, b Owner) int { return int(int64(a.UID) - int64(b.UID)) })
+	slices.SortFunc(all, func(a, b Owner) int { return cmp.Compare(a.UID, b.UID) })
 	return all
 }
 
