@@ -140,14 +140,14 @@ func (b *box) told(err error, name, path string) error {
 
 // keepPrivate takes from the exported tree, and from its run directory, the bits of the
 // group and of others that perm does not have.
-func (b *box) keepPrivate(tree, run string, perm fs.FileMode) error {
+func (b *box) keepPrivate(tree, runDir string, perm fs.FileMode) error {
 	top, err := b.dir.OpenDir(tree)
 	if err != nil {
 		return err
 	}
 	defer top.Close()
 	runs := top
-	for name := range strings.SplitSeq(path.Clean(exportRuns), "/") {
+	for name := range strings.SplitSeq(path.Dir(runDir), "/") {
 		if runs, err = runs.OpenDir(name); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (b *box) keepPrivate(tree, run string, perm fs.FileMode) error {
 	for _, one := range []struct {
 		in   *pathsafe.Dir
 		name string
-	}{{runs, run}, {b.dir, tree}} {
+	}{{runs, path.Base(runDir)}, {b.dir, tree}} {
 		st, err := one.in.Lstat(one.name)
 		if err != nil {
 			return err

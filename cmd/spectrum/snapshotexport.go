@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spectrumfs/spectrum/internal/machine"
 	"github.com/spectrumfs/spectrum/pathsafe"
-	"github.com/spectrumfs/spectrum/restore"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 	"github.com/spectrumfs/spectrum/verify/bundle"
 	"github.com/spf13/cobra"
@@ -51,81 +48,52 @@ func (s *snapshotCommand) export(ctx context.Context, id, target string) error {
 	if err != nil {
 		return err
 	}
-	if !found.Header().Whole {
-		return refusedHint(fmt.Errorf("snapshot %s is of some names of the root only", found.ID()[:shortest]), "\"spectrum snapshot take\" takes one of all of it")
-	}
-	if err := roomForRuns(found); err != nil {
+	found, adopted := adopt(found)
+	export, err := action.ExportOf(found)
+	if err != nil {
 		return err
 	}
-	outputs, left := sealable(found)
-	if len(outputs) == 0 {
-		return refusedHint(fmt.Errorf("snapshot %s holds no file that a bundle can hold", found.ID()[:shortest]), otherSnapshot)
-	}
-	found, adopted := adopt(found)
 	rights := rightsIn(found)
 	rights.tell(s.app, false)
-	sealed, runDir, err := s.exportTo(ctx, found, target, outputs)
+	sealed, runDir, err := s.exportTo(ctx, found, export, target)
 	if err != nil {
 		return err
 	}
 	s.tellAdopted(adopted)
 	rights.tell(s.app, true)
-	if left > 0 {
-		s.say("left out of the bundle: %s that it cannot hold", numberOf(left, "name"))
+	if export.Left() > 0 {
+		s.say("left out of the bundle: %s that it cannot hold", numberOf(export.Left(), "name"))
 	}
 	s.say("sealed %s, %s, as %q", numberOf(sealed.Files, "file"), bytesText(sealed.Bytes), runDir)
 	fields := map[string]any{
-		"adopted": jsonTexts(adopted), "bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "code": "OK", "files": sealed.Files, "left_out": left, "ok": true,
+		"adopted": jsonTexts(adopted), "bundle_root": sealed.BundleRoot, "bytes": sealed.Bytes, "code": "OK", "files": sealed.Files, "left_out": export.Left(), "ok": true,
 		"run_dir": jsonText(runDir), "snapshot": found.ID(), "validator_id": sealed.ValidatorID,
 	}
 	rights.addTo(fields)
 	return s.result(runDir, fields)
 }
 
-// otherSnapshot is the hint for one that no bundle can be made of.
-const otherSnapshot = "\"spectrum snapshot restore ID\" brings it back here; \"spectrum snapshot list\" lists others"
-
-// roomForRuns requires that a snapshot has no entry at the path of the run directory, and no link
-// on the way to it.
-func roomForRuns(found *snapshot.Snapshot) error {
-	for _, name := range []string{"CONTRACTS", path.Clean(exportRuns), path.Join(exportRuns, runOf(found))} {
-		at, err := pathsafe.Parse(name)
-		if err != nil {
-			return err
-		}
-		e, err := found.At(at)
-		if err != nil {
-			return err
-		}
-		if e.Type == snapshot.Absent {
-			return nil
-		}
-		if e.Type != snapshot.Dir || name == path.Join(exportRuns, runOf(found)) {
-			return refusedHint(fmt.Errorf("the snapshot has a %s at %q, where the run directory would be", e.Type, name), otherSnapshot)
-		}
-	}
-	return nil
-}
-
-func runOf(found *snapshot.Snapshot) string { return "snapshot-" + found.ID()[:shortest] }
-
 // exportTo makes the tree of a snapshot, and its bundle, in a box, and moves it to the
 // target when it is complete. It returns the run directory.
-func (s *snapshotCommand) exportTo(ctx context.Context, found *snapshot.Snapshot, target string, outputs []bundle.Known) (bundle.Sealed, string, error) {
+func (s *snapshotCommand) exportTo(ctx context.Context, found *snapshot.Snapshot, export *action.Export, target string) (bundle.Sealed, string, error) {
 	var sealed bundle.Sealed
-	dir, err := s.intoBox(found, target, func(b *box, tree, dir string) (err error) {
+	dir, err := s.intoBox(found, target, func(b *box, tree, dir string) error {
 		if err := s.store.Write(ctx, found, pathsafe.Path{}, b.dir, tree); err != nil {
 			return err
 		}
-		if sealed, err = s.sealExport(ctx, found, b, tree, outputs); err != nil {
+		key, err := s.hostKey(s.state)
+		if err == nil {
+			sealed, err = export.Seal(ctx, b.dir, tree, action.Host{Key: key, BuildID: buildID()})
+		}
+		if err != nil {
 			return sealError(b.told(err, tree, dir))
 		}
-		return b.told(b.keepPrivate(tree, runOf(found), strictest(found)&^machine.Umask()), tree, dir)
+		return b.told(b.keepPrivate(tree, export.RunDir(), export.Perm()&^machine.Umask()), tree, dir)
 	})
 	if err != nil {
 		return bundle.Sealed{}, "", err
 	}
-	return sealed, filepath.Join(dir, exportRuns, runOf(found)), nil
+	return sealed, filepath.Join(dir, export.RunDir()), nil
 }
 
 // intoBox has a tree made in a box, and moves it to the target when it is complete. It
@@ -144,7 +112,7 @@ func (s *snapshotCommand) intoBox(found *snapshot.Snapshot, target string, work 
 	if err := s.exportDir(b, found, dir); err != nil {
 		return "", err
 	}
-	if err := s.roomIn(b.above, found); err != nil {
+	if err := action.RoomFor(found, b.above, s.state.Root()); err != nil {
 		return "", err
 	}
 	if err := b.make(); err != nil {
@@ -161,26 +129,6 @@ func (s *snapshotCommand) intoBox(found *snapshot.Snapshot, target string, work 
 		err = exportExists(dir)
 	}
 	return dir, err
-}
-
-// roomIn requires that what is kept of a snapshot has room where it is to be written: at least what
-// its files take there, before anything is made.
-func (s *snapshotCommand) roomIn(dir *pathsafe.Dir, found *snapshot.Snapshot) error {
-	at, err := machine.RoomOf(dir)
-	if err != nil {
-		return err
-	}
-	kind, err := s.state.Root().FileSystem()
-	if err != nil {
-		return err
-	}
-	var need machine.Need
-	for e := range found.Entries() {
-		if e.Type.Kept() && e.Type != snapshot.Absent && e.Hard == "" {
-			need = need.Plus(snapshot.Takes(at, at.MayShare(kind), &e))
-		}
-	}
-	return at.Check(need)
 }
 
 // exportDir checks the directory that is to be made: it must not be there, nor in a place
@@ -201,59 +149,4 @@ const exportElsewhere = "name a directory that does not exist yet"
 
 func exportExists(dir string) error {
 	return refusedHint(fmt.Errorf("%q exists", dir), exportElsewhere)
-}
-
-// strictest returns what every file and directory of a snapshot grants: of the bits 0755
-// those of the group and of others only where these may read all of it. An access list
-// counts as nothing for the group.
-func strictest(found *snapshot.Snapshot) fs.FileMode {
-	perm := fs.FileMode(0o755)
-	for e := range found.Entries() {
-		need := map[snapshot.Type]uint32{snapshot.File: 4, snapshot.Dir: 5}[e.Type]
-		listed := slices.ContainsFunc(e.Xattrs(), func(x pathsafe.Xattr) bool { return x.Name == "system.posix_acl_access" })
-		if listed || e.Mode>>3&need != need {
-			perm &^= 0o050
-		}
-		if e.Mode&need != need {
-			perm &^= 0o005
-		}
-	}
-	return perm
-}
-
-// exportRuns is where the run directories of an export are.
-const exportRuns = "CONTRACTS/_runs/"
-
-// sealable are the files of a snapshot that can be outputs of a bundle, and how
-// many other names there are, but for directories.
-func sealable(found *snapshot.Snapshot) (outputs []bundle.Known, left int) {
-	for e := range found.Entries() {
-		if e.Type == snapshot.Dir {
-			continue
-		}
-		path, err := pathsafe.Parse(e.Path)
-		if err != nil || e.Type != snapshot.File || strings.ToValidUTF8(e.Path, "") != e.Path || isResult(e.Path) || strings.HasPrefix(e.Path, exportRuns) {
-			left++
-			continue
-		}
-		outputs = append(outputs, bundle.Known{Path: path, Bytes: e.Size, Digest: e.Digest})
-	}
-	return outputs, left
-}
-
-// isResult reports whether a restore makes this name itself (the result artifacts).
-func isResult(path string) bool {
-	return path == restore.ManifestName || path == restore.ReportName
-}
-
-// sealExport seals what was written to tree in the box.
-func (s *snapshotCommand) sealExport(ctx context.Context, found *snapshot.Snapshot, b *box, tree string, outputs []bundle.Known) (bundle.Sealed, error) {
-	key, err := s.hostKey(s.state)
-	if err != nil {
-		return bundle.Sealed{}, err
-	}
-	return bundle.SealKnown(ctx, bundle.KnownOptions{
-		In: b.dir, RunDir: filepath.Join(tree, exportRuns, runOf(found)), Outputs: outputs, Key: key, BuildID: buildID(),
-		Constraints: map[string]any{"snapshot_id": found.ID(), "title": "snapshot of " + jsonText(found.Header().Root)},
-	})
 }

@@ -230,6 +230,10 @@ var verdicts = []func(error) verdict{
 	rejection(store.ErrAmbiguous, "give more digits; \"spectrum ls STORE\" lists the runs"),
 	rejection(savepoint.ErrAmbiguous, listsSavepoints),
 	rejection(snapshot.ErrAmbiguous, listsSnapshots),
+	rejection(action.ErrPartOnly, "\"spectrum snapshot take\" takes one of all of it"),
+	on(func(*action.UnsealableError) verdict {
+		return verdict{status: statusRejected, code: codeRefused, hints: []string{"\"spectrum snapshot restore ID\" brings it back here; \"spectrum snapshot list\" lists others"}}
+	}),
 	rejection(quarantine.ErrUnknown, listsHeld),
 	rejection(quarantine.ErrAmbiguous, listsHeld),
 	rejection(quarantine.ErrNotHeld, listsHeld),
