@@ -9,7 +9,7 @@ import (
 )
 
 // TableOf reads outputs that are known, and makes their block table, with the attributes that their files
-// have now; nil if it would be larger than any that is read. A file with other bytes than the known ones is
+// have now, through links as the verification follows them; nil if it would be larger than any that is read. A file with other bytes than the known ones is
 // an error. Hashed is called with the number of further bytes read, concurrently; it may be nil.
 func TableOf(ctx context.Context, project *pathsafe.Dir, known []Known, hashed func(bytes int64)) (*blocktable.Table, error) {
 	outputs, err := knownOutputs(known)
@@ -20,7 +20,7 @@ func TableOf(ctx context.Context, project *pathsafe.Dir, known []Known, hashed f
 	for i, o := range outputs {
 		read[i] = output{path: o.path}
 	}
-	if err := hashAll(ctx, SealOptions{Project: project, Blocks: true, Hashed: hashed}, read); err != nil {
+	if err := hashAll(ctx, SealOptions{Project: project, Blocks: true, Hashed: hashed, links: pathsafe.LinksUnder}, read); err != nil {
 		return nil, err
 	}
 	for i, o := range outputs {
@@ -28,5 +28,5 @@ func TableOf(ctx context.Context, project *pathsafe.Dir, known []Known, hashed f
 			return nil, fmt.Errorf("output %q is not the file that was signed", o.path)
 		}
 	}
-	return tableOf(project, read)
+	return tableOf(project, pathsafe.LinksUnder, read)
 }
