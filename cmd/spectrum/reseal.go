@@ -70,7 +70,11 @@ func sealDerived(ctx context.Context, project *pathsafe.Dir, b *box, in string, 
 		opts.Outputs = append(opts.Outputs, bundle.Known{Path: o.Path(), Bytes: o.Size(), Digest: o.Digest()})
 	}
 	opts.Inputs, opts.Constraints = claimsOf(from.TaskSpec())
-	opts.Constraints["derived_from"] = map[string]any{"bundle_root": from.Root()}
+	derived := map[string]any{"bundle_root": from.Root()}
+	if before, isDerived := opts.Constraints["derived_from"]; isDerived {
+		derived["derived_from"] = before
+	}
+	opts.Constraints["derived_from"] = derived
 	changes, err := from.Changes()
 	if err != nil {
 		return bundle.Sealed{}, err

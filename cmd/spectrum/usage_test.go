@@ -193,7 +193,7 @@ var wrongUses = [][]string{
 	{"snapshot", "prune"}, {"snapshot", "diff"},
 	{"rollback", "--reason", " ", "x"}, {"rollback", "--reason", "TEXT", "x"}, {"quarantine", "release", "--reason", "TEXT", "latest"}, {"snapshot", "restore", "--to", "d", "--dry-run", "x"}, {"snapshot", "take", "--reason", "\xff", "/r"}, {"snapshot", "watch", "--every", "0s", "/r"},
 	{"quarantine", "release", "12345678"},
-	{"push", "r"}, {"push", "file:///x", "file:///y"}, {"push", "--timeout", "0s", "r", "file:///x"}, {"cat", "--timeout", "-1s", "file:///x@" + anyRoot, "p"}, {"push", "r", "file:///x@" + anyRoot}, {"push", "r", "ftp://x"}, {"push", "r", "https://localhost/x"}, {"push", "--key", "k", "r", "file:///x"},
+	{"push", "r"}, {"push", "file:///x", "file:///y"}, {"push", "--timeout", "0s", "r", "file:///x"}, {"push", "--key", "k", "r", "file:///x"}, {"cat", "--timeout", "-1s", "file:///x@" + anyRoot, "p"}, {"push", "r", "file:///x@" + anyRoot}, {"push", "r", "ftp://x"}, {"push", "r", "https://localhost/x"},
 	{"pull", "file:///x", "d"}, {"store", "gc", "--grace", "0s", "file:///x"}, {"ls", "http://example.org/x"}, {"ls", "file:///x@12"}, {"pull", "file:///x@123", "d"}, {"verify", "file:///x@12G4"}, {"pull", "https://localhost/x@1234", "d"}, {"ls", "https://localhost/x@latest"},
 	{"verify", "file:///x@" + anyRoot, "file:///y@" + anyRoot}, {"verify", "--project-root", "/p", "file:///x@" + anyRoot},
 	{"help", "comit"},

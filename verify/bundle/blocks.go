@@ -90,7 +90,7 @@ func (c BlocksClaim) ParseBlocks(raw []byte, outputs iter.Seq[string]) (*blockta
 
 // tableOf makes the block table of hashed outputs; nil if it would be too large in any form, or if
 // it cannot have the time of an output.
-func tableOf(project *pathsafe.Dir, outputs []output) (*blocktable.Table, error) {
+func tableOf(project *pathsafe.Dir, links pathsafe.Links, outputs []output) (*blocktable.Table, error) {
 	if slices.ContainsFunc(outputs, func(o output) bool { return !blocktable.ValidTime(o.sec) }) {
 		return nil, nil
 	}
@@ -108,7 +108,7 @@ func tableOf(project *pathsafe.Dir, outputs []output) (*blocktable.Table, error)
 	t, err := blocktable.New(blocktable.Draft{
 		Block: block,
 		DirPerm: func(dir string) fs.FileMode {
-			perm, err := grantedBy(project, dir)
+			perm, err := grantedBy(project, dir, links)
 			if dirErr == nil {
 				dirErr = err
 			}
@@ -129,12 +129,12 @@ func tableOf(project *pathsafe.Dir, outputs []output) (*blocktable.Table, error)
 }
 
 // grantedBy returns the permissions of a parent directory of an output.
-func grantedBy(project *pathsafe.Dir, dir string) (fs.FileMode, error) {
+func grantedBy(project *pathsafe.Dir, dir string, links pathsafe.Links) (fs.FileMode, error) {
 	path, err := pathsafe.Parse(dir)
 	if err != nil {
 		return 0, err
 	}
-	perm, err := project.GrantedPath(path, pathsafe.NoLinks)
+	perm, err := project.GrantedPath(path, links)
 	return fs.FileMode(perm), err
 }
 

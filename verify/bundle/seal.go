@@ -78,6 +78,8 @@ type SealOptions struct {
 	Listed func(files int, bytes int64)
 	Hashed func(bytes int64)
 
+	links pathsafe.Links // which links on the way to an output, and at its name, are followed
+
 	whiteouts  map[string]bool // of a layer, by path
 	lowerRules *ignore.Rules   // of the layer beneath it
 }
@@ -121,7 +123,7 @@ func Seal(ctx context.Context, opts SealOptions) (Sealed, error) {
 		return Sealed{}, err
 	}
 	if opts.Blocks {
-		if s.blocks, err = tableOf(opts.Project, s.outputs); err != nil {
+		if s.blocks, err = tableOf(opts.Project, opts.links, s.outputs); err != nil {
 			return Sealed{}, err
 		}
 	}
@@ -298,7 +300,7 @@ func hashAll(ctx context.Context, opts SealOptions, outputs []output) error {
 // changes while it is read is rejected, and so is one with more bytes than its size: the
 // sealed content would not be that of the file.
 func (o *output) hash(ctx context.Context, opts SealOptions, h *blockhash.Hasher) error {
-	f, st, err := opts.Project.OpenRegular(o.path, pathsafe.NoLinks)
+	f, st, err := opts.Project.OpenRegular(o.path, opts.links)
 	if err != nil {
 		return fmt.Errorf("output %q: %w", o.path, err)
 	}
