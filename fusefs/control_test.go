@@ -78,8 +78,8 @@ func must1(out fuse.EntryOut, st fuse.Status) fuse.EntryOut {
 	return out
 }
 
-// TestControlInside: it is a directory like any, but for its not being listed;
-// and it is in the root only.
+// TestControlInside: it is an ordinary directory, except that it is not listed; and it is in the
+// root only.
 func TestControlInside(t *testing.T) {
 	x := withVolumeSet(t, nil, []File{textFile("a/.spectrum/own", "mine"), textFile("b", "")}, []File{textFile("s", ""), textFile("d/e", ""), textFile(".spectrum/deep", "")})
 	control := x.walk(t, ControlName)
@@ -125,7 +125,7 @@ func TestControlRejected(t *testing.T) {
 	}
 }
 
-// TestControlEmpty: one that holds nothing is found all the same.
+// TestControlEmpty: an empty one is found too.
 func TestControlEmpty(t *testing.T) {
 	x := withVolumeSet(t, nil, nil, nil)
 	out := x.walk(t, ControlName)

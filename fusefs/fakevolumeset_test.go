@@ -64,7 +64,7 @@ func (s *fakeVolumeSet) remove(name string) {
 	delete(s.volumes, name)
 }
 
-// fakeVolume counts what it is asked, and finds out whether two ask at once.
+// fakeVolume counts its calls, and detects concurrent ones.
 type fakeVolume struct {
 	tree    func(done <-chan struct{}) (*Tree, error)
 	spoiled atomic.Bool

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counted is a Content that knows how it is used.
+// counted is a Content that counts its uses.
 type counted struct {
 	node   uint32
 	s      *contents
@@ -135,8 +135,8 @@ func TestHandlesShareAndEvictLeastRecent(t *testing.T) {
 	c.release(b)
 }
 
-// TestHandlesOverTheLimit: more in use than the limit is served all the same,
-// and closed as soon as it is no longer used.
+// TestHandlesOverTheLimit: more contents in use than the limit are served too, and closed when they
+// are no longer used.
 func TestHandlesOverTheLimit(t *testing.T) {
 	s := &contents{t: t}
 	c := newHandleCache(2, s.openNode)
@@ -192,8 +192,8 @@ func TestHandlesOutOfDescriptors(t *testing.T) {
 	c.release(h)
 }
 
-// TestHandlesWaitForOpen: those who come while a content is being opened get
-// the same one, or the same error; waiting can be interrupted.
+// TestHandlesWaitForOpen: readers that arrive while a content is being opened get the same one, or
+// the same error; waiting can be interrupted.
 func TestHandlesWaitForOpen(t *testing.T) {
 	for _, fail := range []error{nil, errors.New("no")} {
 		s := &contents{t: t}

@@ -11,7 +11,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// hangingContent waits until its reader gives up.
+// hangingContent blocks until its reader gives up.
 type hangingContent struct {
 	fakeContent
 	began chan struct{}

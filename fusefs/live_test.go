@@ -18,13 +18,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// copiesOf is a content that shows whether it is whole and unmixed: a number,
-// so many times as the number itself says. The sizes go over page boundaries.
+// copiesOf returns a content that shows whether it is whole and unmixed: a number, as many times as
+// the number itself. The sizes cross page boundaries.
 func copiesOf(n int64) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "%015d\n", n), int(n*37%1500)+1)
 }
 
-// numberOf gives the number of a content, or says what is wrong with it.
+// numberOf returns the number of a content, or an error if it is not whole.
 func numberOf(data []byte) (n int64, err error) {
 	if _, err := fmt.Sscanf(string(data[:min(16, len(data))]), "%d", &n); err != nil {
 		return 0, fmt.Errorf("%d bytes that begin with %q", len(data), data[:min(16, len(data))])
@@ -40,8 +40,8 @@ func liveFixture(t rapid.TB, live Live) *fixture {
 	return withVolumeSet(t, nil, []File{textFile("plain", "plain"), {Path: "other", Mode: 0o444, Source: Live(func() []byte { return []byte("other") })}}, []File{{Path: "live", Mode: 0o444, Source: live}})
 }
 
-// TestLiveSnapshots: what was looked up stays as it was, for all who look at it,
-// until the last has forgotten it.
+// TestLiveSnapshots: a content that was looked up stays the same for all its readers until the last
+// one has forgotten it.
 func TestLiveSnapshots(t *testing.T) {
 	var n atomic.Int64
 	x := liveFixture(t, func() []byte { return copiesOf(n.Load()) })
@@ -221,9 +221,9 @@ func TestLiveOfNothing(t *testing.T) {
 	}
 }
 
-// TestLiveKeepsABoundedNumber: a reader holds a file for each content that there was.
-// What is kept is bounded, the newest is always there, and what was dropped is an error
-// and never another content.
+// TestLiveKeepsABoundedNumber: a reader holds a file for each content. The number of stored
+// contents is bounded, the newest is always stored, and a dropped one is an error and never another
+// content.
 func TestLiveKeepsABoundedNumber(t *testing.T) {
 	var n atomic.Int64
 	for name, test := range map[string]struct{ size, times int }{
@@ -317,8 +317,8 @@ func TestFailedContentIsIOError(t *testing.T) {
 	}
 }
 
-// TestMadeIsInterrupted: who no longer waits for a content goes, and so does the making when the
-// view ends.
+// TestMadeIsInterrupted: a reader that is interrupted stops waiting for a content, and making it
+// ends with the view.
 func TestMadeIsInterrupted(t *testing.T) {
 	ended := make(chan struct{})
 	x := withVolumeSet(t, nil, nil, []File{{Path: "made", Mode: 0o400, Source: Made(func(done <-chan struct{}) ([]byte, error) {

@@ -112,8 +112,8 @@ func TestReadOnlyByAbsence(t *testing.T) {
 	}
 }
 
-// TestAnyRequest asks for anything at all: right where it makes sense, an error
-// elsewhere, never a panic.
+// TestAnyRequest sends arbitrary requests: the right answer if they make sense, an error otherwise,
+// never a panic.
 func TestAnyRequest(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1000)
 	x := newFixture(t, File{Path: "d/f", Size: int64(len(data)), Source: SourceFunc(inMemory(data))}, File{Path: "e", Source: SourceFunc(inMemory(nil))})
@@ -245,8 +245,8 @@ func TestBadContents(t *testing.T) {
 	}
 }
 
-// TestScarcityIsNoTampering: that there was no descriptor or memory says nothing
-// of the source; it is reported once, and the view is not tampered with.
+// TestScarcityIsNoTampering: a lack of descriptors or memory is not a finding about the source; it
+// is reported once, and the view is not tampered with.
 func TestScarcityIsNoTampering(t *testing.T) {
 	for _, scarce := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		x := newFixture(t, File{Path: "f", Size: 3, Source: SourceFunc(func() (Content, error) {
@@ -315,8 +315,8 @@ func TestPanickingContents(t *testing.T) {
 	}
 }
 
-// TestPermitsBoundReads: never more reads at work than permits; those who wait
-// can be interrupted, but not at once.
+// TestPermitsBoundReads: never more concurrent reads than permits; waiting readers can be
+// interrupted, but not at once.
 func TestPermitsBoundReads(t *testing.T) {
 	var working, most atomic.Int64
 	gate := make(chan struct{})

@@ -8,8 +8,8 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// TestRevokeRequest: one request, of root or of the user who serves; to any other
-// the view has no answer.
+// TestRevokeRequest: the view obeys one request, of root or of the serving user; it rejects that of
+// any other user.
 func TestRevokeRequest(t *testing.T) {
 	own := uint32(os.Geteuid())
 	for name, test := range map[string]struct {

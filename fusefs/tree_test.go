@@ -34,7 +34,7 @@ func (n naive) clash() bool {
 	return false
 }
 
-// children gives the names in a directory, and which of them are directories.
+// children returns the names in a directory, and which of them are directories.
 func (n naive) children(dir string) map[string]bool {
 	names := make(map[string]bool)
 	for path := range n {

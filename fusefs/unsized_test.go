@@ -57,7 +57,7 @@ func (u *unsized) Settle(ctx context.Context) error {
 func (u *unsized) Open() (Content, error) { return u.content, u.openErr }
 func (u *unsized) XAttrs() []XAttr        { return nil }
 
-// unsizedOf is one of a content, whose source has a size of its own.
+// unsizedOf returns an unsized file with a content, whose source has another size.
 func unsizedOf(content string, size int64) *unsized {
 	u := &unsized{content: sizedContent{fakeContent{bytes.NewReader([]byte(content)).ReadAt, nothing}, int64(len(content))}}
 	u.facts.Store(&Facts{Size: size, Mode: 0o640, ModTime: time.Unix(7, 8)})

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestAnyRequestWithVolumeSet asks for anything at all of a view with volumes that
-// are loaded, known by name only, and of no use.
+// TestAnyRequestWithVolumeSet sends arbitrary requests to a view with volumes that are loaded,
+// known by name only, or unusable.
 func TestAnyRequestWithVolumeSet(t *testing.T) {
 	for _, withSet := range []bool{true, false} {
 		t.Run(fmt.Sprint("volume set ", withSet), func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestVolumeSetTreeOnce(t *testing.T) {
 	}
 }
 
-// TestVolumeSetInterrupted: one who waits and is interrupted gets EINTR, also the
-// first one; the others get the tree, and it is made once.
+// TestVolumeSetInterrupted: a waiting reader that is interrupted gets EINTR, even the first one;
+// the others get the tree, which is made once.
 func TestVolumeSetInterrupted(t *testing.T) {
 	volumeSet, gate := newFakeVolumeSet(), make(chan struct{})
 	v := volumeSet.put("v", &fakeVolume{})
@@ -161,8 +161,8 @@ func TestVolumeSetInterrupted(t *testing.T) {
 	}
 }
 
-// TestListedIsNotKnown: a listing says which number a volume would have, but before the name is
-// looked up there is nothing behind it.
+// TestListedIsNotKnown: a listing has the number that a volume would have, but before the name is
+// looked up the number is unknown.
 func TestListedIsNotKnown(t *testing.T) {
 	volumeSet := newFakeVolumeSet()
 	volumeSet.put("v", holding(textFile("f", "text")))
@@ -185,8 +185,8 @@ func TestListedIsNotKnown(t *testing.T) {
 	x.walk(t, "v", "f")
 }
 
-// TestVolumeSetErrors: an attempt that fails is EIO for those who waited for it, and
-// the next who comes tries again; a panic is a failure like any.
+// TestVolumeSetErrors: a failed attempt is EIO for the readers that waited for it, and the next one
+// tries again; a panic is an ordinary failure.
 func TestVolumeSetErrors(t *testing.T) {
 	for name, bad := range map[string]func(<-chan struct{}) (*Tree, error){
 		"error":         func(<-chan struct{}) (*Tree, error) { return nil, errNoTree },
@@ -317,8 +317,8 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestVolumeSetNamesComeAndGo: Find decides, at once, and nothing of an absence is
-// to be remembered; a volume that comes again is the same one.
+// TestVolumeSetNamesComeAndGo: Find decides, at once, and an absence is never cached; a volume that
+// appears again is the same one.
 func TestVolumeSetNamesComeAndGo(t *testing.T) {
 	volumeSet := newFakeVolumeSet()
 	x := withVolumeSet(t, volumeSet, []File{textFile("top/file", "text")}, []File{textFile("c", "c")})
@@ -349,8 +349,8 @@ func TestVolumeSetNamesComeAndGo(t *testing.T) {
 	}
 }
 
-// TestVolumeSetListing: 10,000 volumes in small pieces, while every name of them
-// vanishes and others come: who lists sees what was there when it was opened.
+// TestVolumeSetListing: 10,000 volumes in small pieces, while all their names disappear and others
+// appear: a reader sees the names at the time of the open.
 func TestVolumeSetListing(t *testing.T) {
 	many := sample.Of(2000, 10_000, 10_000)
 	for _, plus := range []bool{false, true} {

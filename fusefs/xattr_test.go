@@ -62,7 +62,7 @@ func TestXAttrs(t *testing.T) {
 	}
 }
 
-// checkSizes asks with buffers of all sizes that matter.
+// checkSizes calls get with buffers of all relevant sizes.
 func checkSizes(t *testing.T, what, want string, get func(dest []byte) (uint32, fuse.Status)) {
 	t.Helper()
 	for _, size := range []int{0, 1, len(want) - 1, len(want), len(want) + 1, len(want) + 1000} {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLinksBesideRenames opens the longest chain of links beside a process that renames: the
-// kernel then begins its walk anew, and counts the links of the first one again.
+// TestLinksBesideRenames opens the longest chain of links while another process renames: the kernel
+// then restarts its walk, and counts the links of the first one again.
 func TestLinksBesideRenames(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := plantLinks(t)

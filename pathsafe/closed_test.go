@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestClosedHandleDoesNothing: a handle that was closed does nothing any more. It never falls
-// back to a path, and nothing comes beside the error.
+// TestClosedHandleDoesNothing: a closed handle does nothing. It never falls back to a path, and on
+// the error every other result is zero.
 func TestClosedHandleDoesNothing(t *testing.T) {
 	dir := t.TempDir()
 	root, err := OpenRoot(dir)
@@ -76,7 +76,7 @@ func TestClosedFile(t *testing.T) {
 	}
 }
 
-// TestGrantWritersNamesItsFile: who reads the error finds the file in the directory.
+// TestGrantWritersNamesItsFile: the error has the path of the file.
 func TestGrantWritersNamesItsFile(t *testing.T) {
 	dir := t.TempDir()
 	root, err := OpenRoot(dir)

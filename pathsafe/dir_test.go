@@ -290,9 +290,9 @@ func TestStatFile(t *testing.T) {
 	}
 }
 
-// TestIsOn: a directory has the mount and the device of the one above it; a file its
-// mount, since overlay gives it the device of a layer. A kernel that gives no mount ids
-// is believed by the device.
+// TestIsOn: a directory must have the mount and the device of the one above it; a file only its
+// mount, since overlay reports the device of a layer. If the kernel returns no mount IDs, the
+// device decides.
 func TestIsOn(t *testing.T) {
 	for _, c := range []struct {
 		top, is ID

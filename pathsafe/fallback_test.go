@@ -14,8 +14,8 @@ import (
 
 const filterEnv = "PATHSAFE_TEST_FILTER"
 
-// In a process whose kernel knows no openat2, or may not say so, the walk of
-// components is chosen, and everything works.
+// If the kernel does not know openat2, or a filter forbids it, the walk of components is chosen,
+// and everything works.
 func TestFallbackIsChosen(t *testing.T) {
 	switch os.Getenv(filterEnv) {
 	case "ENOSYS":

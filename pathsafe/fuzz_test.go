@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FuzzOpen makes a tree of files, directories, FIFOs and links, one a line as
-// plant takes them, and opens a path in it: both walkers come to what a walk
-// over the lines in memory comes to, and to no other inode.
+// FuzzOpen makes a tree of files, directories, FIFOs and links, one a line as for plant, and opens
+// a path in it: both walkers reach the inode, or return the reason, of a walk over the lines in
+// memory.
 func FuzzOpen(f *testing.F) {
 	const tree = "f\nd/f\nd/e/f\np|\nempty/\n"
 	for _, seed := range [][2]string{
@@ -55,8 +55,8 @@ type model struct {
 	all  map[string]string // by path: "file", "fifo", "dir", or "-> " and the target of a link
 }
 
-// grow makes the tree that the lines describe, as far as that can be made, and beside it files
-// that must not be reached.
+// grow makes the tree that the lines describe, as far as possible, and files outside of it that
+// must not be reached.
 func grow(t *testing.T, lines string) *model {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,8 +81,8 @@ func grow(t *testing.T, lines string) *model {
 	return m
 }
 
-// add adds one entry with its parents, if its name is a plain one and neither it nor a file on
-// the way exists.
+// add adds one entry with its parents, if its name is plain and neither it nor a file above it
+// exists.
 func (m *model) add(t *testing.T, name, what string) {
 	t.Helper()
 	up, _, nested := cutLast(name)
@@ -123,8 +123,7 @@ func cutLast(name string) (up, base string, nested bool) {
 	return name[:i], name[i+1:], true
 }
 
-// resolve walks in memory. It gives the path that was reached, or the reason
-// why there is none.
+// resolve walks in memory. It returns the path that was reached, or the reason why there is none.
 func (m *model) resolve(path string, links Links) (at, why string) {
 	if len(path) > 4095 {
 		return "", "too long"

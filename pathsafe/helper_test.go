@@ -56,8 +56,8 @@ func mustParse(t testing.TB, s string) Path {
 
 var must = harness.Must
 
-// plant makes a tree: "a/b/" is a directory, "l -> x" a link, "p|" a FIFO,
-// all else a file that holds its own name.
+// plant makes a tree: "a/b/" is a directory, "l -> x" a link, "p|" a FIFO, anything else a file
+// with its own name as content.
 func plant(t testing.TB, root string, entries ...string) {
 	t.Helper()
 	for _, e := range entries {

@@ -34,8 +34,8 @@ func makeFile(t *testing.T, d *Dir, p Path) {
 	must(t, f.Close())
 }
 
-// Every legal path of the table is created, opened and read back byte exact,
-// except those that no file system can be asked for.
+// Every legal path of the table is created, opened and read back byte for byte, except those that
+// no file system supports.
 func TestPathCasesOnDisk(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		d := openDir(t, t.TempDir(), w)
@@ -155,8 +155,7 @@ var linkCases = []struct {
 	{"chain39", "symlink", "ok", "exists", "ENOTDIR"},
 }
 
-// plantLinks makes the tree and a chain of links: chain39 is forty deep, as
-// deep as the kernel goes.
+// plantLinks makes the tree and a chain of links: chain39 is forty deep, the maximum of the kernel.
 func plantLinks(t *testing.T) string {
 	root := filepath.Join(t.TempDir(), "root")
 	plant(t, root, linkTree...)
@@ -194,8 +193,8 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// checkReason opens p, compares the reason, and sees that StatPath says the
-// same but for the type.
+// checkReason opens p, compares the reason, and checks that StatPath returns the same, except for
+// the type.
 func checkReason(t *testing.T, d *Dir, p Path, links Links, want string) {
 	t.Helper()
 	f, st, err := d.OpenRegular(p, links)
@@ -220,8 +219,8 @@ func checkReason(t *testing.T, d *Dir, p Path, links Links, want string) {
 	checkOpener(t, d, p, links, st2, want == "ok" && f == nil)
 }
 
-// checkOpener requires from an opener the same as from the directory itself, also of one that
-// holds the parent already.
+// checkOpener requires from an opener the same as from the directory itself, also if the opener has
+// the parent open.
 func checkOpener(t *testing.T, d *Dir, p Path, links Links, st Stat, special bool) {
 	t.Helper()
 	var near Opener

@@ -110,7 +110,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestNamesFoundOnDisk: what stands on the disk may hold a backslash; all else is as in an output path.
+// TestNamesFoundOnDisk: a name found on the disk may have a backslash; all else is as in an output
+// path.
 func TestNamesFoundOnDisk(t *testing.T) {
 	for _, c := range pathCases {
 		p, err := Found(c.path)
@@ -128,7 +129,7 @@ func TestNamesFoundOnDisk(t *testing.T) {
 	}
 }
 
-// checkPath holds a parsed path against what the standard library thinks.
+// checkPath compares a parsed path with the standard library.
 func checkPath(t *testing.T, p Path, s string) {
 	t.Helper()
 	if p.String() != s || strings.Join(p.Components(), "/") != s {

@@ -89,7 +89,7 @@ func TestSwappedParentOpenParent(t *testing.T) {
 	})
 }
 
-// A link with ".." on the way makes openat2 answer EAGAIN under renames.
+// A link with ".." on the path makes openat2 return EAGAIN under renames.
 func TestSwappedParentBehindDotDot(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root, _ := arena(t)

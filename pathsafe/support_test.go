@@ -2,7 +2,7 @@ package pathsafe
 
 import "testing"
 
-// TestSupport: what is chosen once is what can be asked about.
+// TestSupport: the reported support is what was chosen.
 func TestSupport(t *testing.T) {
 	if err := CheckProc(); err != nil {
 		t.Error(err)

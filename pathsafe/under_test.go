@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLinksUnder opens paths on the way of which an absolute link stands. ROOT in a
-// target is the real path of the root, WAY another path that leads there.
+// TestLinksUnder opens paths that lead through an absolute link. ROOT in a target is the real path
+// of the root, WAY another path that leads to it.
 func TestLinksUnder(t *testing.T) {
 	for _, c := range []struct {
 		target, byRoot, byWay string // reasons for a root opened by its real path, and by the other one

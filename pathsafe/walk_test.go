@@ -44,8 +44,7 @@ func TestWalkInPathOrder(t *testing.T) {
 	})
 }
 
-// TestWalkSkips: a directory is not entered when the visitor says so, and need not be
-// readable then.
+// TestWalkSkips: a directory that the visitor skips is not entered, and need not be readable.
 func TestWalkSkips(t *testing.T) {
 	eachWalker(t, func(t *testing.T, w walker) {
 		root := t.TempDir()

@@ -37,7 +37,7 @@ type holder struct {
 	mode     uint32
 }
 
-// looseOf are the names on the way that are beneath the directory of the test.
+// looseOf returns the loose names on the path that are beneath the directory of the test.
 func looseOf(t *testing.T, path string) []string {
 	t.Helper()
 	w, err := WayTo(path)
@@ -51,7 +51,7 @@ func looseOf(t *testing.T, path string) []string {
 
 const alice = 4241 // is in no table of accounts
 
-// TestWayHolders: who can rename a name, by the directory that holds it.
+// TestWayHolders: which users can rename a name, by the directory that contains it.
 func TestWayHolders(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root gives files to others")
@@ -324,7 +324,7 @@ func TestUserNamespaceTable(t *testing.T) {
 	}
 }
 
-// TestWayToMount: the way to a dead mount is known, and what is on it not asked, also at the
+// TestWayToMount: the path to a dead mount is returned without a request to its server, also at the
 // end of a link and of a path with more slashes; another user's link is one of its links.
 func TestWayToMount(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())

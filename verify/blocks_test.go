@@ -56,8 +56,8 @@ func attest(t testing.TB, r *bundletest.Run) (*verify.Attested, error) {
 	return a, nil
 }
 
-// TestBlocks: a right table is accepted by both, its attributes are those of the outputs whatever
-// the sources have, and a touch holds nothing.
+// TestBlocks: a correct table is accepted by both, and its attributes are those of the outputs
+// whatever the sources have; a touch does not quarantine the candidate.
 func TestBlocks(t *testing.T) {
 	r := newBlockRun(t, func(e *blocktable.Entry) {
 		if e.Path == "dist/a" {

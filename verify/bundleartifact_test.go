@@ -46,7 +46,7 @@ func rereadRun(t testing.TB) (*bundletest.Run, *verify.Bundle) {
 
 func artifactsOf(b *verify.Bundle) []verify.Artifact { return slices.Collect(b.Artifacts()) }
 
-// readArtifact reads all that comes out of an artifact, in pieces.
+// readArtifact reads all of an artifact, in pieces.
 func readArtifact(t testing.TB, a verify.Artifact) (content []byte, err error) {
 	t.Helper()
 	err = inTime(t, func() error {
@@ -204,8 +204,8 @@ var tamperings = []tampering{
 	}, gone: true},
 }
 
-// TestTamperedArtifacts: each artifact, each way: it gives what was verified or
-// an error, does not block, and is not intact.
+// TestTamperedArtifacts changes each artifact in each way: reading returns the verified bytes or an
+// error, does not block, and the artifact is not intact.
 func TestTamperedArtifacts(t *testing.T) {
 	tried := sample.Every(t, 6)
 	for n, tamper := range tamperings {
@@ -243,8 +243,7 @@ func checkTampered(t *testing.T, a verify.Artifact, tamper tampering, want []byt
 	}
 }
 
-// TestOpenArtifactStaysChecked: a handle that was opened before gives no other
-// bytes either.
+// TestOpenArtifactStaysChecked: a handle that was opened before returns no other bytes either.
 func TestOpenArtifactStaysChecked(t *testing.T) {
 	r, b := rereadRun(t)
 	for _, a := range artifactsOf(b) {

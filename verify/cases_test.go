@@ -73,8 +73,7 @@ func rejectsEach(t *testing.T, faults []fault) {
 	}
 }
 
-// TestHashValues: a string that is not a hash is found out when
-// the file is read, so a missing file comes first.
+// TestHashValues: a malformed hash is found when the file is read, so a missing file comes first.
 func TestHashValues(t *testing.T) {
 	right := bundletest.Hash("aaa")
 	for _, declared := range []string{

@@ -117,7 +117,7 @@ func TestStrictChainOutputs(t *testing.T) {
 	checkRunReject(t, err, "r1", want{verify.OutputMissing, aboutPath("out/1")})
 }
 
-// TestChainItself: what is wrong with the list comes before any bundle.
+// TestChainItself: a fault of the list precedes those of any bundle.
 func TestChainItself(t *testing.T) {
 	runs := newChain(t, 2)
 	spoil(runs[0], strictFaults[0])

@@ -17,7 +17,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// caused holds every code that a test wanted and got.
+// caused has every code that a test expected and got.
 var caused sync.Map
 
 // TestMain fails when a code of code.go was caused by no test. It can only

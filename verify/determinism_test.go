@@ -17,9 +17,9 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// How often a verdict is asked for under each number of processors: often where
-// outputs are hashed side by side, inAll for each of the hundreds of cases of the
-// tables. The smallest is that of the sample.
+// The number of repetitions under each number of processors: often where outputs are hashed in
+// parallel, inAll for each of the hundreds of cases of the tables. The smallest is that of the
+// sample.
 var often, inAll = sample.Of(3, 170, 170), sample.Of(1, 30, 30)
 
 // scattered yields each number of processors, set, for so many rounds. A test that
@@ -53,8 +53,8 @@ func sameAs(t testing.TB, first string, rounds int, ask func() string) {
 	}
 }
 
-// answerOf is all that a verdict says: every field of it, and its JSON. Another error
-// is its text.
+// answerOf returns everything in a verdict: every field of it, and its JSON. For any other error it
+// returns its text.
 func answerOf(err error) string {
 	var reject *verify.Reject
 	if !errors.As(err, &reject) {
@@ -64,7 +64,7 @@ func answerOf(err error) string {
 	return fmt.Sprintf("%#v\n%s %v", *reject, raw, err)
 }
 
-// accepted is all that a verified bundle says.
+// accepted returns everything that can be read from a verified bundle.
 func accepted(b *verify.Bundle) string {
 	said := fmt.Sprintf("accepted %q %s %s %s %d", b.RunID(), b.Root(), b.ValidatorID(), b.Completed(), b.Len())
 	for o := range b.Outputs() {
@@ -112,8 +112,7 @@ func chainAnswer(t testing.TB, runs []*verify.Run) string {
 // tables ask for, and may ask again.
 var everyVerdict func(t testing.TB, ask func() error, first error)
 
-// TestDeterminism runs the tests of all tables of faults, and asks each time
-// not once, but again and again.
+// TestDeterminism repeats the tests of all tables of faults.
 func TestDeterminism(t *testing.T) {
 	asked, rejects := 0, 0
 	everyVerdict = func(t testing.TB, ask func() error, first error) {
@@ -258,8 +257,7 @@ func TestDeterminismOfOutputs(t *testing.T) {
 	}
 }
 
-// TestDeterminismOfAccepted: what is good says the same, in the same order, by
-// every law.
+// TestDeterminismOfAccepted: every law returns the same for an accepted bundle, in the same order.
 func TestDeterminismOfAccepted(t *testing.T) {
 	r := bundletest.New(t).Run("run-1", manyOutputs(60))
 	run := openRuns(t, r)[0]
@@ -286,8 +284,8 @@ func TestDeterminismOfAccepted(t *testing.T) {
 	})
 }
 
-// TestDeterminismOfChains: every run of a chain has a fault of its own; the
-// first is the verdict, by both laws of chains.
+// TestDeterminismOfChains: every run of a chain has its own fault; both laws of chains report the
+// first.
 func TestDeterminismOfChains(t *testing.T) {
 	for i := range 4 {
 		runs := newChain(t, 4)

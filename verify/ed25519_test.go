@@ -18,8 +18,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// This file knows edwards25519 by its equations alone, slow and plain, and
-// judges by them what crypto/ed25519 and the program say.
+// This file implements edwards25519 by its equations alone, slow and plain, and compares
+// crypto/ed25519 and the program with it.
 
 // prime is 2^255 - 19, curveD the constant of -x² + y² = 1 + d·x²·y².
 var (
@@ -72,7 +72,7 @@ func (p point) encode() []byte {
 	return raw
 }
 
-// decode takes y as it comes, reduced or not, and either sign of x = 0.
+// decode accepts any y, reduced or not, and either sign of x = 0.
 func decode(raw []byte) (point, bool) {
 	raw = slices.Clone(raw)
 	sign := uint(raw[31] >> 7)
@@ -106,8 +106,8 @@ func challenge(r, key, message []byte) *big.Int {
 	return k.Mod(k, order)
 }
 
-// holds is the ref10 rule: S is reduced, A is a point, and [S]B - [k]A, written
-// down, is R byte for byte.
+// holds implements the rule of ref10: S is reduced, A is a point, and the encoding of [S]B - [k]A
+// is R byte for byte.
 func holds(key, message, signature []byte) bool {
 	r, s := signature[:32], littleEndian(signature[32:])
 	a, ok := decode(key)
@@ -172,8 +172,7 @@ func encodings(p point) [][]byte {
 	return all
 }
 
-// candidates are the points that keys and nonces are taken from: dlog says
-// whose.
+// candidates are the points for keys and nonces: those with the discrete logarithm dlog.
 func candidates(t *testing.T, dlog int64) []named {
 	t.Helper()
 	points := torsion(t)
@@ -214,7 +213,7 @@ func noPoint(t *testing.T) []byte {
 	return nil
 }
 
-// TestCurve holds the equations to what is known of them.
+// TestCurve compares the equations with known values.
 func TestCurve(t *testing.T) {
 	for seed := range byte(5) {
 		private := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, 32))
@@ -264,7 +263,7 @@ var scalars = []struct {
 	{"S with high bits", func(s *big.Int) *big.Int { return new(big.Int).SetBit(s, 255, 1) }},
 }
 
-// signatureFor makes S fit as far as the prime order goes: r + k·a.
+// signatureFor computes S as far as possible modulo the prime order: r + k·a.
 func signatureFor(key, nonce named, message []byte, of func(*big.Int) *big.Int) []byte {
 	s := new(big.Int)
 	if key.dlog != nil && nonce.dlog != nil {
@@ -451,7 +450,7 @@ func TestSecondSignature(t *testing.T) {
 	}
 }
 
-// TestValidatorIDInFull: no digit of it may differ, wherever it stands.
+// TestValidatorIDInFull: no digit of it may differ, at any position.
 func TestValidatorIDInFull(t *testing.T) {
 	r := newRun(t)
 	run := openRuns(t, r)[0]

@@ -39,7 +39,7 @@ func spoil(r *bundletest.Run, faults ...fault) {
 	stage(func(f fault) func(*bundletest.Run) { return f.after })
 }
 
-// expected fills in the roots that only the broken run knows.
+// expected sets the roots that only the broken run has.
 func (f fault) expected(r *bundletest.Run) want {
 	w := want{f.want.code, map[string]string{}}
 	for k, v := range f.want.details {

@@ -12,7 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// noted is a fault that a restore has a code of its own for.
+// noted is a fault for which a restore has its own code.
 type noted struct {
 	fault
 	proof  verify.ProofFault

@@ -115,8 +115,8 @@ type want struct {
 	details map[string]string
 }
 
-// about is what a verdict on an artifact names: its file, and its field if
-// there is one, and whatever is given beside them.
+// about returns the details of a verdict on an artifact: its file, its field if there is one, and
+// further ones.
 func about(artifact string, field ...string) map[string]string {
 	details := map[string]string{"artifact": artifact}
 	if len(field) > 0 {

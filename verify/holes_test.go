@@ -43,8 +43,8 @@ func TestTooManyHoles(t *testing.T) {
 	}
 }
 
-// TestTooManyHolesAttested: the same limit holds for outputs that are read one by one, and nothing is
-// hashed beyond it. One that is read no further does not count.
+// TestTooManyHolesAttested: the same limit applies to outputs that are read one by one, and nothing
+// is hashed beyond it. An output that is not read further does not count.
 func TestTooManyHolesAttested(t *testing.T) {
 	r := bundletest.New(t).Run("run-1", map[string]string{"a": "a", "b": "", "c": "ccc"})
 	must(t, os.Truncate(at(r, "b"), 1<<43))

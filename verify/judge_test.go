@@ -14,12 +14,12 @@ import (
 	"github.com/spectrumfs/spectrum/verify"
 )
 
-// This file is SPECTRUM-05 strict a second time, from the document alone: over
-// a run directory in memory, with the plain JSON parser, and without any of the
-// product's packages but for the names of the codes.
+// This file is a second implementation of SPECTRUM-05 strict, from the document alone: over a run
+// directory in memory, with the plain JSON parser, and without any of the product's packages except
+// for the names of the codes.
 
-// node is what stands under a name. A link of an output names another output of
-// the same directory, or leads out.
+// node is the entry at a name. A link of an output leads to another output of the same directory,
+// or out of it.
 type node struct {
 	kind kind
 	data string // content, or the target of a link
@@ -43,8 +43,7 @@ type folder struct {
 // fields are the members of a JSON object.
 type fields = map[string]any
 
-// sentence is what the law says about a folder: a code, or OK with what was
-// signed.
+// sentence is the verdict of the law on a folder: a code, or OK with what was signed.
 type sentence struct {
 	code   verify.Code
 	root   string
@@ -114,7 +113,7 @@ func presence(f *folder) verify.Code {
 	return verify.OK
 }
 
-// exactly requires these fields and no others, but for the optional ones.
+// exactly reports fields beyond the required and optional ones, and missing required ones.
 func exactly(object fields, required []string, optional ...string) (extra, missing bool) {
 	for name := range object {
 		extra = extra || !slices.Contains(required, name) && !slices.Contains(optional, name)

@@ -25,7 +25,7 @@ func list(t testing.TB, r *bundletest.Run) (*verify.Listing, error) {
 	return l, err
 }
 
-// TestListing says the same as the bundle, also when its outputs are gone.
+// TestListing: a listing has the same as the bundle, even if its outputs no longer exist.
 func TestListing(t *testing.T) {
 	r := newRun(t)
 	b, err := strict(t, r)

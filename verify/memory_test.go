@@ -22,7 +22,7 @@ func memory(t testing.TB, runs ...*bundletest.Run) error {
 	return inTime(t, func() error { return verify.Memory(t.Context(), opened, verify.Watch{}) })
 }
 
-// inRun breaks a run of a chain without signing: this law knows no signatures.
+// inRun changes a run of a chain without signing: this law ignores signatures.
 func inRun(i int, artifact string, change func(map[string]any)) func([]*bundletest.Run) {
 	return func(runs []*bundletest.Run) { runs[i].Edit(artifact, change) }
 }
@@ -64,8 +64,8 @@ func TestMemoryRejects(t *testing.T) {
 	}
 }
 
-// TestMemoryOfTwoDirectories: a run directory that another one takes the place of
-// while its outputs are read is not accepted for what the other one lacks.
+// TestMemoryOfTwoDirectories: a run directory that is replaced while its outputs are read is not
+// accepted because of what the other one lacks.
 func TestMemoryOfTwoDirectories(t *testing.T) {
 	runs := newChain(t, 2)
 	runs[0].WriteRaw("logs", nil)
@@ -226,7 +226,7 @@ func TestReferenceMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryAccepts: no signature, no proof, no identity is asked for.
+// TestMemoryAccepts: signature, proof and identity are not required.
 func TestMemoryAccepts(t *testing.T) {
 	runs := newChain(t, 3)
 	must(t, memory(t, runs...))

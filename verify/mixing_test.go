@@ -15,8 +15,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// wrongContent is the verdict when an artifact has the content of another one,
-// in the order in which SPECTRUM-05 comes to it.
+// wrongContent is the verdict if an artifact has the content of another one, in the order of
+// SPECTRUM-05.
 var wrongContent = []struct {
 	name string
 	code verify.Code
@@ -30,8 +30,8 @@ var wrongContent = []struct {
 	{bundle.Proof, verify.FieldMissing},
 }
 
-// TestEveryPairSwapped gives each artifact the content of each other one; then
-// that one its content too.
+// TestEveryPairSwapped gives each artifact the content of each other one; then it exchanges the
+// two.
 func TestEveryPairSwapped(t *testing.T) {
 	r := nestedRun(t)
 	run, cases := openRuns(t, r)[0], 0
@@ -61,9 +61,8 @@ func TestEveryPairSwapped(t *testing.T) {
 	}
 }
 
-// TestEveryMixture takes every set of artifacts from another good bundle, of
-// the same key and of another one (hostile list, 57). Only whole bundles are
-// good, and PROOF.json belongs to none.
+// TestEveryMixture takes every set of artifacts from another good bundle, of the same key and of
+// another one (hostile list, 57). Only whole bundles are good, and PROOF.json belongs to none.
 func TestEveryMixture(t *testing.T) {
 	for _, otherKey := range []bool{false, true} {
 		r := nestedRun(t)
@@ -119,8 +118,8 @@ func artifactBytes(r *bundletest.Run) [][]byte {
 	return all
 }
 
-// TestEveryMissing: an artifact that is missing comes before whatever is wrong
-// with another one; of two the law's first.
+// TestEveryMissing: a missing artifact precedes any fault of another one; of two missing ones, the
+// law's first is reported.
 func TestEveryMissing(t *testing.T) {
 	r := canonicalRun(t)
 	run := openRuns(t, r)[0]
@@ -241,7 +240,7 @@ func TestMiddleOfChain(t *testing.T) {
 			r.WriteRaw(name, neighbour.Read(name))
 			want := "refused"
 			if name == bundle.Identity || name == bundle.Proof {
-				want = "" // one key; and no proof says whose it is
+				want = "" // the same key, and a proof belongs to no bundle
 			}
 			check(name+" of a neighbour", want)
 		}

@@ -66,7 +66,7 @@ func unsigned(t testing.TB, name string, raw []byte, i int) bool {
 	return name == bundle.Proof
 }
 
-// verdict is what a verified bundle says, or the code it is rejected with.
+// verdict returns the content of a verified bundle, or the code of its rejection.
 func verdict(t testing.TB, run *verify.Run) string {
 	t.Helper()
 	b, err := verify.Strict(t.Context(), run, verify.Watch{})
@@ -83,7 +83,7 @@ func verdict(t testing.TB, run *verify.Run) string {
 // TestEveryBit flips each bit of each artifact. None is accepted, but where no
 // signature covers it; and then nothing that is said about the bundle changes.
 func TestEveryBit(t *testing.T) {
-	tried := sample.Every(t, 37) // odd, so that the sample holds every bit of a byte
+	tried := sample.Every(t, 37) // odd, so that the sample has every bit of a byte
 	for _, name := range strictOrder {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// opens notes who opens a file. A handle that cannot read (O_PATH) does not
-// count.
+// opens records opens of a file. A handle without read access (O_PATH) does not count.
 type opens struct {
 	fd   int
 	path string
@@ -34,8 +33,8 @@ func watch(t testing.TB, path string, events uint32) opens {
 	return opens{fd, path}
 }
 
-// count is the number of times that it was opened or read until now. Opening
-// one of a directory's own files is none of the directory.
+// count returns how often the file was opened or read until now. Opening a file in a directory does
+// not count for the directory.
 func (o opens) count(t testing.TB) int {
 	t.Helper()
 	buf := make([]byte, 64<<10)

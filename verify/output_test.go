@@ -32,7 +32,7 @@ func bigRun(t testing.TB) (*bundletest.Run, *verify.Bundle, string) {
 	return r, b, content
 }
 
-// TestOutput: what it says is true of the file.
+// TestOutput: the properties of an output are those of the file.
 func TestOutput(t *testing.T) {
 	r := newRun(t)
 	when := time.Date(2031, 2, 3, 4, 5, 6, 789, time.UTC)
@@ -101,7 +101,7 @@ func TestReadAfterClose(t *testing.T) {
 	}
 }
 
-// TestFlippedByte: only the block that holds it cannot be read.
+// TestFlippedByte: only the block with the changed byte cannot be read.
 func TestFlippedByte(t *testing.T) {
 	r, b, content := bigRun(t)
 	source, err := outputAt(t, b, "dist/big").Open(nil)
@@ -298,7 +298,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// countdown is a context that is done after its error was asked for n times.
+// countdown is a context that is done after n calls of Err.
 type countdown struct {
 	context.Context
 	left *atomic.Int64

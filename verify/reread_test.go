@@ -16,7 +16,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundletest"
 )
 
-// said is all that a bundle says.
+// said returns everything that can be read from a bundle.
 func said(b *verify.Bundle) map[string]any {
 	outputs := map[string]any{}
 	for o := range b.Outputs() {

@@ -16,8 +16,8 @@ var sealed = []reflect.Type{
 	reflect.TypeFor[verify.Attested](), reflect.TypeFor[verify.AttestedOutput](),
 }
 
-// TestSealed walks the types: nothing of them can be set from outside, and no
-// method gives away a slice, a map or a pointer to what is inside.
+// TestSealed walks the types: nothing of them can be set from outside, and no method returns a
+// slice, a map or a pointer to what is inside.
 func TestSealed(t *testing.T) {
 	for _, typ := range sealed {
 		for i := range typ.NumField() {

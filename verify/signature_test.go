@@ -42,7 +42,7 @@ func putSignature(r *bundletest.Run, nonce []byte, s *big.Int) {
 	r.Edit(bundle.Signature, set("signature", hex.EncodeToString(slices.Concat(nonce, raw))))
 }
 
-// TestSignatureIsNotMalleable: S has one form, and R is what the check gives.
+// TestSignatureIsNotMalleable: S has one form, and R is recomputed by the check.
 func TestSignatureIsNotMalleable(t *testing.T) {
 	r := newRun(t)
 	nonce, s := rawSignature(t, r)
@@ -115,8 +115,7 @@ func TestSignatureVectors(t *testing.T) {
 		r.Sign()
 		r.WriteJSON(bundle.SignedPayload, v.Payload)
 		r.Edit(bundle.Signature, set("signature", v.Signature))
-		// The bundle root is another, so the verdict comes from a gate that
-		// cannot compute one.
+		// The bundle root differs, so the verdict comes from a gate that cannot compute one.
 		r.Remove(bundle.OutputHashes)
 		_, err = gate(t, r)
 		if v.Valid && err != nil {

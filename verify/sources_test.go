@@ -25,7 +25,7 @@ type source struct {
 	make func(r *bundletest.Run) []string
 }
 
-// outside is a file beside the project root.
+// outside is a file outside the project root.
 func outside(r *bundletest.Run) string {
 	path := filepath.Join(r.T.(*testing.T).TempDir(), "outside")
 	must(r.T, writeFile(path, "aaa"))

@@ -20,9 +20,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsignedParts is the list, whole, of what a run directory may hold in any
-// form without the verdict being another one: no signature covers it. The
-// tests below compare it with what is so, in both directions.
+// unsignedParts is the complete list of what can change in a run directory without changing the
+// verdict, because it is not signed. The tests below compare the list with the program, in both
+// directions.
 var unsignedParts = []struct{ file, member, why string }{
 	{bundle.OutputHashes, "generated_at", "the root takes only hashes"},
 	{bundle.OutputHashes, "validator_semver", "the root takes only hashes; SPECTRUM-02 reads it, SPECTRUM-05 does not"},
@@ -66,9 +66,8 @@ func nestedRun(t testing.TB) *bundletest.Run {
 	return r
 }
 
-// place is a value in a canonical text: text[from:to]. path are the names and
-// indexes that lead there. Where it is a member, its name stands at
-// text[name:from-1].
+// place is a value in a canonical text: text[from:to]. path are the names and indexes that lead to
+// it. For a member, its name is at text[name:from-1].
 type place struct {
 	path     []string
 	from, to int
@@ -120,9 +119,9 @@ type tokenChange struct {
 	broken bool // it is not strict JSON
 }
 
-// mutants are all changes of one token of a canonical text: each value by one
-// of each other type; each member, at any depth, without, twice, and with
-// another name; each array and object with one thing more.
+// mutants returns all changes of one token of a canonical text: each value by one of each other
+// type; each member, at any depth, removed, doubled, and renamed; each array and object with one
+// more element.
 func mutants(t testing.TB, text []byte) []tokenChange {
 	t.Helper()
 	var all []tokenChange
@@ -156,8 +155,8 @@ func mutants(t testing.TB, text []byte) []tokenChange {
 	return all
 }
 
-// expected is the verdict on a tokenChange: "" where the list says that it is the
-// same as before, a rejection where it is not.
+// expected returns the verdict on a tokenChange: "" if by the list it does not change, else a
+// rejection.
 func (m tokenChange) expected(name string) string {
 	_, neighbour := strings.CutPrefix(m.what, "a neighbour")
 	top := len(m.at.path) == 1

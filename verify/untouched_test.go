@@ -7,8 +7,8 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 )
 
-// TestChangedFileIsNoticed: whatever differs, the file is another one, or was changed; a
-// twin that has the size and all the times of an artifact too.
+// TestChangedFileIsNoticed: a replaced or changed file is noticed, even one with the size and all
+// the times of the artifact.
 func TestChangedFileIsNoticed(t *testing.T) {
 	st := pathsafe.Stat{Size: 5, ModTime: time.Unix(1, 2), ChangeTime: time.Unix(3, 4), ID: pathsafe.ID{Dev: 1, Ino: 2, Mount: 3}}
 	if !untouchedBy(st, func(*pathsafe.Stat) {}) {

@@ -79,8 +79,8 @@ func (o orders) system() system {
 	return sys
 }
 
-// childServe serves a view until it is unmounted or a signal comes; a second
-// signal ends the grace. It is what the command will do.
+// childServe serves a view until it is unmounted or a signal arrives; a second signal ends the
+// grace period. The command does the same.
 func childServe(o orders) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, unix.SIGINT, unix.SIGTERM)
@@ -222,7 +222,7 @@ func describe(path string, delay time.Duration) (fusefs.File, error) {
 	}, nil
 }
 
-// checked is a Content that checks each block before it gives any of it.
+// checked is a Content that checks each block before it returns any of it.
 type checked struct {
 	*os.File
 	sums  [][32]byte

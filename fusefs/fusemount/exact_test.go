@@ -54,8 +54,8 @@ func TestMountWhileParentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestMountHelperIsMisdirected: led to another directory, the helper mounts there. The mount
-// fails, and leaves nothing anywhere; a dead view that was there before stays.
+// TestMountHelperIsMisdirected: the helper mounts on another directory. The mount fails, and leaves
+// nothing anywhere; a dead view that existed before stays.
 func TestMountHelperIsMisdirected(t *testing.T) {
 	dir := mountDir(t)
 	helper := filepath.Join(t.TempDir(), "fusermount3")
@@ -169,8 +169,8 @@ func mountOf(t *testing.T, path string) mountID {
 	return idOf(p.mount)
 }
 
-// TestAbortWithoutControl: where the control file system of FUSE is not mounted the error
-// says so, and what to do.
+// TestAbortWithoutControl: if the control file system of FUSE is not mounted, the error names that
+// and the fix.
 func TestAbortWithoutControl(t *testing.T) {
 	c := serveView(t, orders{Source: source(t)})
 	p, err := openHeld(c.mount)
@@ -190,7 +190,7 @@ func TestAbortWithoutControl(t *testing.T) {
 	c.line("ended")
 }
 
-// TestAbortOfReusedNumber: the number of a connection that has ended may be another one's.
+// TestAbortOfReusedNumber: the number of an ended connection may belong to another one.
 func TestAbortOfReusedNumber(t *testing.T) {
 	mountOther(t, "fusectl", controlDir)
 	c := serveView(t, orders{Source: source(t)})

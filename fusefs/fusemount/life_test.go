@@ -102,8 +102,7 @@ func TestMountBusyReader(t *testing.T) {
 	}
 }
 
-// TestMountGrace: a holder that goes away in time is all that is needed; a
-// second signal ends a long grace.
+// TestMountGrace: a holder that ends in time suffices; a second signal ends a long grace period.
 func TestMountGrace(t *testing.T) {
 	src := source(t)
 	t.Run("holder goes", func(t *testing.T) {
@@ -227,7 +226,7 @@ func TestMountStuck(t *testing.T) {
 func TestMountDead(t *testing.T) {
 	src := source(t)
 	c := serveView(t, orders{Source: src, Delay: time.Millisecond})
-	client(t, "diff", "-r", src, c.mount) // everything cached: dead all the same
+	client(t, "diff", "-r", src, c.mount) // dead although everything is cached
 	hold(t, c.mount)
 	reader := slowReader(t, c.mount)
 	if err := c.cmd.Process.Kill(); err != nil {
@@ -257,8 +256,7 @@ func TestMountDead(t *testing.T) {
 	}
 }
 
-// TestMountStopped: a server that does not answer is not dead, and Unmount does
-// not wait for it.
+// TestMountStopped: a server that does not answer is not dead, and Unmount does not wait for it.
 func TestMountStopped(t *testing.T) {
 	src := source(t)
 	c := serveView(t, orders{Source: src})

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMountLive: the content changes thousands of times a second, while many
-// read it, in any way. Each who opens sees one content, whole.
+// TestMountLive: the content changes thousands of times a second, while many readers read it in
+// different ways. Each open sees one content, whole.
 func TestMountLive(t *testing.T) {
 	for name, o := range map[string]orders{"as it is": {}, "old kernel": {AskOpen: true}, "fusermount3": {Helper: true}} {
 		t.Run(name, func(t *testing.T) { liveUnderReaders(t, serveVolumeSetAs(t, o)) })
@@ -46,8 +46,8 @@ func liveUnderReaders(t *testing.T, s *volumeSetView) {
 	s.end()
 }
 
-// readLive opens a live file, lets the content change, and reads: all at once,
-// in small pieces from the end, or through a mapping.
+// readLive opens a live file, lets the content change, and reads: all at once, in small pieces from
+// the end, or through a mapping.
 func readLive(path string, way int) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -85,8 +85,8 @@ func readLive(path string, way int) error {
 	return err
 }
 
-// forgets waits until the server holds no snapshot, having the kernel drop what
-// it caches, now and then: all of this machine suffers from it.
+// forgets waits until the server holds no snapshot. It makes the kernel drop its caches now and
+// then, which slows down the whole machine.
 func (s *volumeSetView) forgets() {
 	s.t.Helper()
 	asked := 0
@@ -107,8 +107,8 @@ func (s *volumeSetView) forgets() {
 	})
 }
 
-// TestMountLiveMovesOn: who opens after a change sees the change, who has it
-// open does not, and what stat said before open does not matter.
+// TestMountLiveMovesOn: an open after a change sees the change, an earlier one does not, and the
+// result of a stat before the open does not matter.
 func TestMountLiveMovesOn(t *testing.T) {
 	s := serveVolumeSet(t)
 	held, err := os.Open(s.at("now"))

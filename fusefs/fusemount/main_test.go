@@ -41,26 +41,25 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// apartEnv is set in a test process that has a mount namespace of its own.
+// apartEnv is set in a test process with its own mount namespace.
 const apartEnv = "FUSEFS_TEST_APART"
 
-// runApart runs this process again with a mount namespace of its own: a rollback
-// that is tested on this machine meanwhile would look at these views, and there are
-// stuck and hostile ones among them.
+// runApart runs this process again in its own mount namespace: a rollback that is tested on this
+// machine at the same time would query these views, some of which are stuck or hostile.
 func runApart() int {
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = append(os.Environ(), apartEnv+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
-	runtime.LockOSThread() // Pdeathsig goes by threads
+	runtime.LockOSThread() // Pdeathsig is per thread
 	if err := cmd.Run(); cmd.ProcessState == nil {
 		panic(err)
 	}
 	return cmd.ProcessState.ExitCode()
 }
 
-// spectrumMounts gives the mount points of views at and below a directory.
+// spectrumMounts returns the mount points of views at and below a directory.
 func spectrumMounts(dir string) map[string]bool {
 	found, err := mountinfo.GetMounts(mountinfo.FSTypeFilter(fsType))
 	if err != nil {
@@ -162,7 +161,7 @@ func mountDir(t *testing.T) string {
 	return dir
 }
 
-// hang is when a test gives up. It is not part of any expectation.
+// hang is the time after which a test fails. No expectation depends on it.
 const hang = 5 * time.Minute
 
 // line waits for a line of stdout that begins with a word.
@@ -233,7 +232,7 @@ func runClient(name string, args ...string) error {
 	return nil
 }
 
-// client runs a program that uses a view, and gives what it prints.
+// client runs a program that uses a view, and returns its output.
 func client(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := exec.Command(name, args...).CombinedOutput()

@@ -30,7 +30,7 @@ func TestMeansOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestMeansMissing: each thing that can be missing is reported, and nothing else is.
+// TestMeansMissing: each missing tool or permission is reported, and nothing else.
 func TestMeansMissing(t *testing.T) {
 	helper := write(t, helperName, "#!/bin/sh\necho fusermount3 version: 3.2.1\n", unix.S_ISUID|0o755)
 	plain := write(t, helperName, "#!/bin/sh\nexit 1\n", 0o755)

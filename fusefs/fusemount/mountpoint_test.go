@@ -117,7 +117,7 @@ func TestMountUnavailable(t *testing.T) {
 	}
 }
 
-// TestMountHelperFails: what the helper says is in the error, and nothing stays.
+// TestMountHelperFails: the output of the helper is in the error, and nothing stays mounted.
 func TestMountHelperFails(t *testing.T) {
 	for name, script := range map[string]string{
 		"says why":      "echo 'fusermount3: option allow_other only allowed if' >&2; exit 1",
@@ -208,7 +208,7 @@ func TestMountLaxHelper(t *testing.T) {
 	}
 }
 
-// TestMountThroughNoLink: with NoLinks a link on the way, or at its end, is not followed.
+// TestMountThroughNoLink: with NoLinks a link in the path, or at its end, is not followed.
 func TestMountThroughNoLink(t *testing.T) {
 	dir := mountDir(t)
 	if err := errors.Join(os.MkdirAll(dir+"/real/empty", 0o755), os.Symlink("real", dir+"/on"), os.Symlink("real/empty", dir+"/end")); err != nil {

@@ -19,9 +19,8 @@ import (
 
 const nobody = 65534
 
-// TestMountUnprivileged mounts as a user who is not root. The FUSE device may be closed to users
-// here, so it happens in a mount namespace of its own with a device of its own: invisible to
-// other processes.
+// TestMountUnprivileged mounts as an ordinary user. The FUSE device may be closed to users on this
+// machine, so the test uses a private mount namespace with its own device.
 func TestMountUnprivileged(t *testing.T) {
 	dir := t.TempDir()
 	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
@@ -54,7 +53,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// childNamespace makes a device that all users may open, and goes on as the user nobody.
+// childNamespace makes a device that all users may open, and continues as the user nobody.
 func childNamespace(o orders) error {
 	device := filepath.Join(filepath.Dir(o.Mountpoint), "fuse")
 	if err := errors.Join(
@@ -102,7 +101,7 @@ func childUnprivileged(o orders) error {
 		if err := holder.Start(); err != nil {
 			return err
 		}
-		err = v.Unmount(context.Background(), 0) // lazily, and the server ends all the same
+		err = v.Unmount(context.Background(), 0) // lazily, and the server ends too
 		_ = holder.Process.Kill()
 		_ = holder.Wait()
 		if err != nil {

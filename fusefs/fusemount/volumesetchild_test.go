@@ -102,8 +102,8 @@ func (v dirVolume) ModTime() time.Time { return time.Unix(2e9, 0) }
 
 func (v dirVolume) Perm() fs.FileMode { return 0o777 }
 
-// childVolumeSet serves a volume set until SIGTERM. On SIGUSR1 it says how many
-// contents of live files are still held.
+// childVolumeSet serves a volume set until SIGTERM. On SIGUSR1 it prints how many contents of live
+// files are still held.
 func childVolumeSet(o orders) error {
 	signals := make(chan os.Signal, 10)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGUSR1)
@@ -171,8 +171,8 @@ type volumeSetView struct {
 	src string
 }
 
-// serveVolumeSet serves a volume set with some volumes, each with a file "f" that holds
-// its name, and "d/big" of 64 blocks.
+// serveVolumeSet serves a volume set with some volumes, each with a file "f" with the volume's name
+// as content, and "d/big" of 64 blocks.
 func serveVolumeSet(t *testing.T, names ...string) *volumeSetView {
 	t.Helper()
 	s := serveVolumeSetAs(t, orders{})
@@ -225,7 +225,7 @@ func (s *volumeSetView) straighten(how string) {
 // at is a path in the view.
 func (s *volumeSetView) at(path string) string { return filepath.Join(s.mount, path) }
 
-// reads says that a file reads as a text.
+// reads requires the content of a file.
 func (s *volumeSetView) reads(path, want string) {
 	s.t.Helper()
 	if got, err := os.ReadFile(s.at(path)); err != nil || string(got) != want {
@@ -239,7 +239,7 @@ func (s *volumeSetView) end() {
 	signalAndExit(s.t, s.child, unix.SIGTERM)
 }
 
-// inode gives the number that stat shows, of a link itself.
+// inode returns the inode number that stat shows, of a link itself.
 func (s *volumeSetView) inode(path string) uint64 {
 	s.t.Helper()
 	var st unix.Stat_t
@@ -249,7 +249,7 @@ func (s *volumeSetView) inode(path string) uint64 {
 	return st.Ino
 }
 
-// says waits for lines of stdout, in whatever order they come.
+// says waits for lines of stdout, in any order.
 func (s *volumeSetView) says(lines ...string) {
 	s.t.Helper()
 	for len(lines) > 0 {
@@ -258,8 +258,7 @@ func (s *volumeSetView) says(lines ...string) {
 	}
 }
 
-// checkInodes compares the numbers of a listing itself (ls shows others) with
-// what stat says.
+// checkInodes compares the numbers of a listing itself (ls shows others) with those of stat.
 func (s *volumeSetView) checkInodes(dir string) {
 	s.t.Helper()
 	fd, err := unix.Open(s.at(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

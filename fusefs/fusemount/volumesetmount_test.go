@@ -187,8 +187,8 @@ func begin(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// TestMountInterruptedEntry: the first who enters is interrupted, or killed,
-// while the tree is being made. The others do not notice.
+// TestMountInterruptedEntry: the first reader that enters is interrupted, or killed, while the tree
+// is being made. The others are not affected.
 func TestMountInterruptedEntry(t *testing.T) {
 	for _, sig := range []unix.Signal{unix.SIGINT, unix.SIGKILL} {
 		s := serveVolumeSet(t, "v")
@@ -216,8 +216,8 @@ func TestMountInterruptedEntry(t *testing.T) {
 	}
 }
 
-// TestMountFailedEntry: an error is EIO for who enters, and the next one tries
-// again; a panic ends nothing.
+// TestMountFailedEntry: an error is EIO for the reader that enters, and the next one tries again; a
+// panic does not end the server.
 func TestMountFailedEntry(t *testing.T) {
 	for _, how := range []string{"v.error", "v.panic"} {
 		s := serveVolumeSet(t, "v", "w")
@@ -295,7 +295,7 @@ func TestMountUnmountWhileEntering(t *testing.T) {
 	}
 }
 
-// spoiledAt waits until a file of the view gives EIO.
+// spoiledAt waits until a file of the view returns EIO.
 func (s *volumeSetView) spoiledAt(path string) {
 	s.t.Helper()
 	eventually(s.t, "EIO of "+path, func() bool {
@@ -368,8 +368,8 @@ func TestMountSpoiledFromInside(t *testing.T) {
 	}
 }
 
-// TestMountFindView: the path of a view, and why something is none, without a
-// question to a server that may not answer.
+// TestMountFindView: the path of a view, or the reason why there is none, without a request to a
+// server that may not answer.
 func TestMountFindView(t *testing.T) {
 	dir := mountDir(t)
 	at := func(name string) string { return filepath.Join(dir, name) }

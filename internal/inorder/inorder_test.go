@@ -31,8 +31,8 @@ func TestEveryIndexOnce(t *testing.T) {
 	}
 }
 
-// TestLowestFailureWins lets the lowest failing index wait until a higher one
-// has failed: it is the answer all the same.
+// TestLowestFailureWins lets the lowest failing index wait until a higher one has failed: its error
+// is returned nevertheless.
 func TestLowestFailureWins(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	higher := make(chan struct{})

@@ -2,7 +2,7 @@ package machine
 
 import "testing"
 
-// TestIDMap: what a user namespace has is read from its map, and a map that is none has all.
+// TestIDMap: the IDs of a user namespace are read from its map, and a malformed map has all.
 func TestIDMap(t *testing.T) {
 	for text, c := range map[string]struct {
 		all bool

@@ -25,7 +25,7 @@ func openDir(t *testing.T, path string) *pathsafe.Dir {
 	return d
 }
 
-// wantNames fails unless a directory holds exactly these.
+// wantNames fails unless a directory has exactly these names.
 func wantNames(t *testing.T, path string, want ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(path)
@@ -160,8 +160,8 @@ func TestProbeReadOnly(t *testing.T) {
 	}
 }
 
-// TestProbeUnlike: a lock, a name or a rename that does something else than it is
-// asked is found out, and no mere success.
+// TestProbeUnlike: a lock, a name or a rename that does not do what was requested is a finding, not
+// a success.
 func TestProbeUnlike(t *testing.T) {
 	if err := unlike("%d locks", 2); !IsLacking(err) || err.Error() != "2 locks: unsupported operation" {
 		t.Error(err)

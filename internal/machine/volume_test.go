@@ -57,7 +57,7 @@ func run(t *testing.T, argv ...string) {
 	}
 }
 
-// probed describes a directory, and gives what it lacks.
+// probed describes a directory, and returns the features that it lacks.
 func probed(t *testing.T, path string) (Volume, map[Feature]error) {
 	t.Helper()
 	dir := openDir(t, path)
@@ -93,7 +93,7 @@ func wantLacks(t *testing.T, lacks map[Feature]error, want ...Feature) {
 	}
 }
 
-// TestFileSystems holds what is found to what is known of these.
+// TestFileSystems compares the findings with the known features of these file systems.
 func TestFileSystems(t *testing.T) {
 	t.Run("tmpfs", func(t *testing.T) {
 		path := mounted(t, "-t", "tmpfs", "-o", "size=1m,nr_inodes=100", "tmpfs")
@@ -175,7 +175,7 @@ func TestCaseFolding(t *testing.T) {
 	wantLacks(t, lacks, ShareBlocks, CaseSensitive)
 }
 
-// TestDescribeClosed: what cannot be asked is an error.
+// TestDescribeClosed: Describe returns an error for a closed directory.
 func TestDescribeClosed(t *testing.T) {
 	dir, err := pathsafe.OpenRoot(t.TempDir())
 	if err != nil {
@@ -190,7 +190,7 @@ func TestDescribeClosed(t *testing.T) {
 	}
 }
 
-// TestNoJournal reads what a sysfs says.
+// TestNoJournal reads a sysfs.
 func TestNoJournal(t *testing.T) {
 	sys := t.TempDir()
 	m := &mountinfo.Info{FSType: "ext4", Major: 8, Minor: 1}

@@ -107,7 +107,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestPlainText: whatever a help text says, a reader sees exactly that.
+// TestPlainText: a reader sees exactly the text of the help.
 func TestPlainText(t *testing.T) {
 	var printable strings.Builder
 	for c := ' '; c <= '~'; c++ {

@@ -47,8 +47,8 @@ func TestMarkHaltsRoot(t *testing.T) {
 	}
 }
 
-// TestBarDamaged: a mark that says nothing, or something else, halts its root all the same, and can
-// be ended; so does one that cannot be looked up.
+// TestBarDamaged: an empty or malformed mark halts its root, and can be removed; so does one that
+// cannot be looked up.
 func TestBarDamaged(t *testing.T) {
 	path := within(t, 0o700)
 	d := open(t, path)

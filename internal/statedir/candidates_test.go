@@ -13,8 +13,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
 
-// TestCandidates: candidates come back as they were kept, the newest first and each run directory
-// once, whatever else is in the file; a line of which any byte was changed is none.
+// TestCandidates: candidates are returned as they were stored, the newest first and each run
+// directory once, whatever else is in the file; a line with a changed byte is ignored.
 func TestCandidates(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d, err := statedir.Open(path)

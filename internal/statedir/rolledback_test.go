@@ -54,7 +54,7 @@ func TestRolledBack(t *testing.T) {
 	}
 }
 
-// TestRolledBackNames: a bundle root that is none makes no mark at all.
+// TestRolledBackNames: a malformed bundle root creates no mark at all.
 func TestRolledBackNames(t *testing.T) {
 	d := open(t, filepath.Join(t.TempDir(), "state"))
 	for _, bad := range []string{"", "../key.pem", id + "0", id[:63], strings.ToUpper(id), id[:63] + "/", "bundle-" + id} {
@@ -67,8 +67,8 @@ func TestRolledBackNames(t *testing.T) {
 	}
 }
 
-// TestRolledBackAsksOnly: who asks makes no state directory, and takes none that
-// others may write into for an answer.
+// TestRolledBackAsksOnly: a lookup creates no state directory, and rejects one that others may
+// write.
 func TestRolledBackAsksOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	if was, err := statedir.WasRolledBack(path, "/r", []string{id}); was || err != nil {

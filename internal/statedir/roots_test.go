@@ -82,7 +82,7 @@ func TestRoots(t *testing.T) {
 	}
 	enter("/c", "six", "/c", "")
 	delete(leads, "/again")
-	enter("/c", "two", "/a", "/again") // where another one was
+	enter("/c", "two", "/a", "/again") // where another root was
 	if name, err := d.RootName("/c"); err != nil || name != "/a" {
 		t.Errorf("the last one found there: %q, %v", name, err)
 	}
@@ -98,8 +98,8 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// TestRootsByHistory: what the record has lost, the history of a directory says, unless the
-// record has that name for another one.
+// TestRootsByHistory: a name that the record has lost is taken from the history of a directory,
+// unless the record has that name for another directory.
 func TestRootsByHistory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	d := open(t, path)
@@ -211,7 +211,7 @@ func TestFindRoot(t *testing.T) {
 			t.Errorf("%+v, %v; lost: %v", in, err, want)
 		}
 	}
-	must(t, os.Mkdir(a, 0o755)) // another one in its place
+	must(t, os.Mkdir(a, 0o755)) // another directory in its place
 	find(a, a+" (2)", true, kept{a: st})
 	if to := d.MovedRoot(a); to != b {
 		t.Errorf("%q was moved to %q", a, to)

@@ -73,8 +73,7 @@ func TestOpenRelative(t *testing.T) {
 	}
 }
 
-// TestOpenRejects: what others could have put things into is not opened, and
-// not repaired.
+// TestOpenRejects: a directory that others could have written is neither opened nor repaired.
 func TestOpenRejects(t *testing.T) {
 	mode := func(perm uint32) func(string) error {
 		return func(path string) error { return errors.Join(os.Mkdir(path, 0o700), unix.Chmod(path, perm)) }
@@ -660,7 +659,7 @@ func TestFindPreview(t *testing.T) {
 	for _, id := range []string{one, two, strings.Repeat("0", 64)} {
 		must(t, d.SavePreview(id, nil))
 	}
-	must(t, d.Use(one)) // a mark beside its record
+	must(t, d.Use(one)) // a mark next to its record
 	for prefix, want := range map[string]string{one: one, two[:63]: two, "00000000": strings.Repeat("0", 64)} {
 		if got, err := d.FindPreview(prefix, 8); got != want || err != nil {
 			t.Errorf("%q: %q, %v", prefix, got, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/spectrumfs/spectrum/internal/statedir"
 )
 
-// Previews that are made at the same time are kept by all who make them: a file that another process
-// has kept first is not an error.
+// Previews that are made at the same time are stored by all processes that make them: a file that
+// another process has stored first is not an error.
 func TestPreviewsAreKeptTogether(t *testing.T) {
 	const rounds, together = 50, 4
 	for _, same := range []bool{true, false} {

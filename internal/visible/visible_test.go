@@ -46,7 +46,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestMarks: two combining marks on one character are writing, more are none.
+// TestMarks: two combining marks on one character are shown, more are hidden.
 func TestMarks(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\u0301\u0301\u0301":                   "a\u0301\u0301\\u0301",
@@ -107,7 +107,7 @@ func TestEveryCharacter(t *testing.T) {
 	}
 }
 
-// TestDefaultIgnorable holds the rule against the derivation of the property in
+// TestDefaultIgnorable compares the rule with the derivation of the property in
 // DerivedCoreProperties.txt.
 func TestDefaultIgnorable(t *testing.T) {
 	for r := rune(0x80); r <= unicode.MaxRune; r++ {
@@ -137,7 +137,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// TestOneRule: no other package that is shipped asks Go which characters are printed.
+// TestOneRule: no other package of the program uses Go's rules for printable characters.
 func TestOneRule(t *testing.T) {
 	top := filepath.Join("..", "..")
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {

@@ -55,7 +55,7 @@ func random(n int) []byte {
 	return data
 }
 
-// sizes stand around every boundary that the code knows.
+// sizes are around every boundary in the code.
 var sizes = []int{0, 1, 63, 64, 65, bs/2 - 1, bs / 2, bs/2 + 1, bs - 1, bs, bs + 1, 2*bs - 1, 2 * bs, 4*bs - 1, 4 * bs, 4*bs + 1, 9*bs + 17, 200 * bs}
 
 func TestDigestIsSHA256(t *testing.T) {
@@ -245,7 +245,7 @@ func (s brokenSource) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(s.data).ReadAt(p, off)
 }
 
-// TestBrokenSource: its error comes back, and no byte of the block.
+// TestBrokenSource: the error of the source is returned, and no byte of the block.
 func TestBrokenSource(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		data := random(6 * bs)

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// counting counts the reads of a source, whose bytes may change meanwhile.
+// counting counts the reads of a source, whose bytes may change between them.
 type counting struct {
 	data  []byte
 	reads *atomic.Int64
@@ -34,8 +34,8 @@ func one(t testing.TB, r *blockhash.Reader, reads *atomic.Int64, off int, want b
 	return reads.Load() > before
 }
 
-// TestCacheOrder: the least recently used block goes, and only when there is no
-// room for another.
+// TestCacheOrder: the least recently used block is dropped, and only if there is no room for
+// another.
 func TestCacheOrder(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		data, reads := random(6*k.block), new(atomic.Int64)

@@ -41,7 +41,7 @@ type ranges struct {
 
 	k      kind
 	whole  []byte // what was hashed
-	now    []byte // what the file holds now
+	now    []byte // the present content of the file
 	reader *blockhash.Reader
 	kept   map[int]bool // blocks that a cache may hold
 	cached bool

@@ -48,7 +48,7 @@ func checkRead(t rapid.TB, r *blockhash.Reader, size int, data []byte, from, to,
 	}
 }
 
-// checkMismatch requires the error of the block that holds bad.
+// checkMismatch requires the error of the block that contains the offset bad.
 func checkMismatch(t rapid.TB, err error, size int, data []byte, bad, off, got int) {
 	t.Helper()
 	begin := bad / size * size
@@ -141,8 +141,8 @@ func TestOtherBlocks(t *testing.T) {
 	})
 }
 
-// TestSameBlocks: equal blocks in one file and two tables of one content; their
-// tags differ all the same, and no tag of one is taken for one of another.
+// TestSameBlocks: equal blocks in one file and two tables of one content have different tags, and
+// no tag of one is accepted for another.
 func TestSameBlocks(t *testing.T) {
 	eachKind(t, func(t *testing.T, k kind) {
 		data := make([]byte, 4*k.block)

@@ -335,7 +335,7 @@ func TestReadIsLimited(t *testing.T) {
 	})
 }
 
-// TestReaderGivesUp: a reader whose context is done leaves, and another one of the same block gets it.
+// TestReaderGivesUp: a reader whose context is done returns, and another one of the same block gets it.
 func TestReaderGivesUp(t *testing.T) {
 	const block = blocktable.MinBlock
 	content := bytes.Repeat([]byte("0123456789abcdef"), block/16)

@@ -207,8 +207,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestEveryByte: each byte changed, each length cut, and doubled: an error, or a table that says
-// just these bytes. None is taken for the table of other files.
+// TestEveryByte: with each byte changed, each length cut, and with the text doubled, parsing
+// returns an error or a table that is written as exactly these bytes. None is accepted for other
+// files.
 func TestEveryByte(t *testing.T) {
 	files := []file{{"a", nil, 0o644, 1, 2}, {"b/c", contentOf(1<<16 + 9), 0o600, 3, 4}, {"b/d", contentOf(4), 0o755, 5, 6}}
 	good := tableOf(t, 1<<16, files).Bytes()
@@ -230,7 +231,7 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
-// TestBlockFor: blocks grow until the table fits, and then there is none.
+// TestBlockFor: blocks grow until the table fits; beyond the largest there is none.
 func TestBlockFor(t *testing.T) {
 	const tib = 1 << 40
 	for _, c := range []struct {

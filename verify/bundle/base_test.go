@@ -103,8 +103,8 @@ func modelOf(before, now map[string]leaf) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestSealBase: what is sealed against a base is what a slow model says, and what has no form is
-// refused by name.
+// TestSealBase: sealing against a base returns what a slow model returns, and a name that cannot be
+// represented is rejected.
 func TestSealBase(t *testing.T) {
 	key, err := bundle.GenerateKey()
 	if err != nil {
@@ -175,7 +175,7 @@ func TestSealBase(t *testing.T) {
 }
 
 // putLayer makes the upper layer of an overlay that shows a tree over another one. One directory is
-// opaque where both have it.
+// opaque if both have it.
 func putLayer(upper string, before, now map[string]leaf, opaque string) error {
 	isDirIn := func(tree map[string]leaf, dir string) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Keys(tree)), func(path string) bool { return strings.HasPrefix(path, dir+"/") })
@@ -280,7 +280,7 @@ func TestSealLeave(t *testing.T) {
 	}
 }
 
-// readChanges is what a run says of changes, in the words of modelOf.
+// readChanges returns the changes of a run, in the words of modelOf.
 func readChanges(t *rapid.T, run string, names map[string]string, carried int) string {
 	raw, err := os.ReadFile(filepath.Join(run, bundle.ChangesFile))
 	if err != nil {

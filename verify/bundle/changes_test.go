@@ -113,7 +113,7 @@ func TestChangesClaim(t *testing.T) {
 	good := string(claim)
 	for constraints, want := range map[string]struct{ named, bad bool }{
 		`{}`:                       {},
-		`7`:                        {}, // which holds the candidate by another rule
+		`7`:                        {}, // another rule quarantines the candidate
 		`{"changes":` + good + `}`: {named: true},
 		`{"changes":null}`:         {true, true},
 		`{"changes":{"form":1}}`:   {true, true},
@@ -181,7 +181,7 @@ func TestChangesRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzChanges: whatever is accepted keeps every rule, and is the only text that says it.
+// FuzzChanges: an accepted text obeys every rule, and is the only text of that change set.
 func FuzzChanges(f *testing.F) {
 	f.Add([]byte(changesText()))
 	f.Add([]byte(changesText(`["notes/old.txt"]`, `["app.py","notes/old.txt"]`)))

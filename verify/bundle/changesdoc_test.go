@@ -11,8 +11,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// TestDocumentedChanges: the example in docs/formats.md has the form, and the digest beside it is its
-// own.
+// TestDocumentedChanges: the example in docs/formats.md is valid, and the digest in it is correct.
 func TestDocumentedChanges(t *testing.T) {
 	page, err := os.ReadFile("../../docs/formats.md")
 	if err != nil {

@@ -18,7 +18,7 @@ func ChainPreimage(bundleRoots, runIDs []string) ([]byte, error) {
 	return chainPreimage(bundleRoots, runIDs)
 }
 
-// CheckKey is what every key goes through.
+// CheckKey checks every key.
 var CheckKey = checkKey
 
 // SmallOrderY is the table of SmallOrder.

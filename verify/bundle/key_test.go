@@ -191,7 +191,7 @@ func TestSaveFails(t *testing.T) {
 	}
 	closed := t.TempDir()
 	must(t, os.Chmod(closed, 0o555))
-	must(t, os.Chmod(filepath.Dir(closed), 0o755)) // the way there is open
+	must(t, os.Chmod(filepath.Dir(closed), 0o755)) // the directory can be entered
 	asNobody(t, func() {
 		if err := key.Save(filepath.Join(closed, "key.pem")); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("a directory that is not ours: %v", err)
@@ -217,9 +217,8 @@ func TestZeroKey(t *testing.T) {
 	}
 }
 
-// TestPublicKeyIsDerived: a key file may carry a public key beside the seed
-// (RFC 5958). It is never taken: who could choose it would learn the private key
-// from two signatures.
+// TestPublicKeyIsDerived: a key file may also contain a public key (RFC 5958). It is never used: an
+// attacker who could choose it would learn the private key from two signatures.
 func TestPublicKeyIsDerived(t *testing.T) {
 	seed := fromHex(t, goldenSeed)
 	right := keyOf(t, goldenSeed)
@@ -234,8 +233,8 @@ func TestPublicKeyIsDerived(t *testing.T) {
 	}
 }
 
-// TestWeakKeyIsNoKey: no seed is known that leads to a public key of small order. One that did
-// would be rejected all the same.
+// TestWeakKeyIsNoKey: no seed is known that leads to a public key of small order. It would be
+// rejected.
 func TestWeakKeyIsNoKey(t *testing.T) {
 	seed := fromHex(t, goldenSeed)
 	if _, err := bundle.CheckKey(ed25519.NewKeyFromSeed(seed)); err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// pkcs8 is what stands before the seed of an Ed25519 key in PKCS#8.
+// pkcs8 is the prefix of the seed of an Ed25519 key in PKCS#8.
 var pkcs8 = []byte("\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20")
 
-// FuzzKey reads any bytes as a key file: what is taken is one PEM block with
-// nothing behind it, its key is the one of a seed that stands in it, and saved
-// it is the same key. A file in the usual form is always taken.
+// FuzzKey reads any bytes as a key file: an accepted file is one PEM block with nothing after it,
+// its key belongs to a seed in it, and the saved key is the same. A file in the usual form is
+// always accepted.
 func FuzzKey(f *testing.F) {
 	usual := append(bytes.Clone(pkcs8), goldenSeed[:]...)
 	f.Add(usual, "", "")

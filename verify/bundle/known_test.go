@@ -120,8 +120,8 @@ func TestSealKnownRejects(t *testing.T) {
 	}
 }
 
-// TestSealKnownExtra: a further file is taken exactly when verification takes it,
-// but for names that are an artifact's or no plain names.
+// TestSealKnownExtra: a further file is accepted exactly if verification accepts it, except for
+// names of artifacts and names that are not plain.
 func TestSealKnownExtra(t *testing.T) {
 	taken := map[string]bool{
 		"COMMIT_REPORT.md": true, "COMMIT_REPORT.json": true, "VALIDATOR_IDENTITY.txt": true, "signature.json": true, "tmp.txt": true, "log": true,

@@ -262,7 +262,7 @@ func TestSealWithoutPermission(t *testing.T) {
 		good(s)
 		s.mkdir("closed")
 		must(t, os.Chmod(s.path("closed"), 0o555))
-		must(t, os.Chmod(filepath.Dir(s.Root), 0o755)) // the way there is open
+		must(t, os.Chmod(filepath.Dir(s.Root), 0o755)) // the directory can be entered
 		s.opts.RunDir = s.path(runDir)
 		before := bundletest.Snapshot(t, s.Root)
 		asNobody(t, func() {

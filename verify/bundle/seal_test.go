@@ -60,7 +60,7 @@ func TestSealGolden(t *testing.T) {
 	onlyTheBundle(t, s)
 }
 
-// onlyTheBundle: the runs directory holds the run and nothing of its making.
+// onlyTheBundle requires that the runs directory has only the run, and no temporary files.
 func onlyTheBundle(t *testing.T, s *sealing) {
 	t.Helper()
 	if got := namesIn(t, filepath.Dir(s.opts.RunDir)); !slices.Equal(got, []string{filepath.Base(s.opts.RunDir)}) {
@@ -272,8 +272,8 @@ func oneProcessor(t *testing.T) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
-// TestSealAnother: a name that another process takes while files are hashed is left to it,
-// and another one is asked for.
+// TestSealAnother: a name that another process creates while files are hashed is left alone, and
+// another name is requested.
 func TestSealAnother(t *testing.T) {
 	s := goldenSealing(t)
 	taken := s.opts.RunDir

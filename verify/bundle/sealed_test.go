@@ -11,8 +11,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/bundle"
 )
 
-// TestCheckSealed: a run directory has the bundle root that it was sealed with, or the name of the run
-// leads to another one.
+// TestCheckSealed: a run directory has the bundle root with which it was sealed; otherwise the name
+// leads to another run.
 func TestCheckSealed(t *testing.T) {
 	dir := t.TempDir()
 	const root = "sha256:one"

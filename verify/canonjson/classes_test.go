@@ -2,8 +2,8 @@ package canonjson_test
 
 import "strings"
 
-// suiteClasses are the classes that the public suite of JSON parsers tells apart
-// beyond those above, with texts of our own.
+// suiteClasses are the classes that the public suite of JSON parsers distinguishes beyond those
+// above, with our own texts.
 var suiteClasses = []suiteCase{
 	// Arrays.
 	{"y array with an array and white space", "[ [] \t ]", true},

@@ -13,8 +13,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// seed gives a fuzz target everything that the tables of this package know,
-// but what is so long that changing it teaches nothing.
+// seed adds the texts of all tables of this package to a fuzz target, except very long ones.
 func seed(f *testing.F) {
 	for _, c := range suite {
 		if len(c.in) < 2000 {
@@ -27,8 +26,8 @@ func seed(f *testing.F) {
 	f.Add([]byte(`{"b":{"\u0000":[1e5,-0]},"a\"":"\ud83d\udca1","A":{"z":0,"y":{"b":1,"a":2}}}`))
 }
 
-// FuzzStrictJSON holds the parser against three others: the plain one accepts and rejects exactly
-// the same, and the two whose law is another take what they should.
+// FuzzStrictJSON compares the parser with three others: the plain one accepts and rejects exactly
+// the same, and the two with other rules accept what they should.
 func FuzzStrictJSON(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -84,8 +83,7 @@ func tooMuch(data []byte) bool {
 	}
 }
 
-// FuzzCanonical holds the canonical form against its definition and against
-// the slow writer.
+// FuzzCanonical compares the canonical form with its definition and with the slow writer.
 func FuzzCanonical(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -97,7 +95,7 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// checkCanonical holds all writers of one value against each other.
+// checkCanonical compares all writers of one value with each other.
 func checkCanonical(t *testing.T, data []byte, value canonjson.Value) {
 	t.Helper()
 	got := string(value.Append(nil))

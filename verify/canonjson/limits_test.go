@@ -45,8 +45,8 @@ func TestManyBrackets(t *testing.T) {
 	}
 }
 
-// allocatedBy is the number of bytes that f allocates in all, so it can only
-// be more than f ever holds at once.
+// allocatedBy returns the number of bytes that f allocates in all, which is at least what f ever
+// holds at once.
 func allocatedBy(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -91,7 +91,7 @@ var shapes = []shape{
 	{"white space", func(n int) []byte { return append(bytes.Repeat([]byte(" "), n-2), "{}"...) }},
 }
 
-// noOrder moves the ith of n things to a place far from that of its neighbours.
+// noOrder maps i to a place far from that of its neighbours, of n.
 func noOrder(i, n int) int { return i * 7_368_787 % n }
 
 func column(depth int, begin, end string) string {
@@ -253,7 +253,7 @@ func TestPutAside(t *testing.T) {
 	}
 }
 
-// TestWriterFails: an error of the writer comes back, with what was written.
+// TestWriterFails: an error of the writer is returned, with the number of bytes written.
 func TestWriterFails(t *testing.T) {
 	value := mustParse(t, list("123456789", 1<<20))
 	for _, room := range []int64{0, 1, 40_000, 1 << 19} {

@@ -50,8 +50,8 @@ func TestNumbersThatAreNotFinite(t *testing.T) {
 	}
 }
 
-// TestNumbersAgainstSlowWriter compares floats of every magnitude, and those
-// beside powers of two and ten, where the shortest digits are hard.
+// TestNumbersAgainstSlowWriter compares floats of every magnitude, and those next to powers of two
+// and ten, where the shortest digits are hard to find.
 func TestNumbersAgainstSlowWriter(t *testing.T) {
 	rng := sample.Rand(t)
 	for range 3000 {

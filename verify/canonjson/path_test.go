@@ -8,7 +8,8 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// TestPathText: a path is UTF-8 in JSON, comes back as it was, and no two have the same text.
+// TestPathText: the text of a path is UTF-8, decodes to the same path, and differs for different
+// paths.
 func TestPathText(t *testing.T) {
 	seen := map[string]bool{}
 	for _, path := range []string{"/a", "/\"quoted\"", "/\xff", "/\\xff", "/\n", "/\u00e4"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/spectrumfs/spectrum/verify/canonjson"
 )
 
-// TestZeroValue: it holds nothing, and answers every question.
+// TestZeroValue: the zero value is empty, and all its methods can be called.
 func TestZeroValue(t *testing.T) {
 	var v canonjson.Value
 	if _, ok := v.Object(); ok {
@@ -87,7 +87,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// kindOf names all the kinds that a value says it is.
+// kindOf names all the kinds of a value.
 func kindOf(v canonjson.Value) string {
 	var kinds []string
 	if _, ok := v.Object(); ok {

@@ -57,8 +57,8 @@ func TestCanonicalVectors(t *testing.T) {
 	}
 }
 
-// TestNotJSONVectors: what no artifact may be. One of them is JSON, but not an
-// object, and it is the artifact's reader who asks for one.
+// TestNotJSONVectors: texts that an artifact must not have. One of them is JSON, but not an object,
+// which only the reader of the artifact rejects.
 func TestNotJSONVectors(t *testing.T) {
 	type vector struct {
 		Name     string

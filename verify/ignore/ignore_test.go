@@ -35,7 +35,7 @@ func place(t testing.TB, files map[string]string) (string, *pathsafe.Dir) {
 	return top, dir
 }
 
-// leftOut reports whether a path is left out, as a walk from the top comes by it.
+// leftOut reports whether a path is excluded when it is reached by a walk from the top.
 func leftOut(t testing.TB, r *ignore.Rules, name string) bool {
 	t.Helper()
 	plain := strings.TrimSuffix(name, "/")
@@ -167,7 +167,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestAsGit holds the rules against those of git, for any patterns of ASCII.
+// TestAsGit compares the rules with those of git, for any patterns of ASCII.
 func TestAsGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not there")
@@ -212,7 +212,7 @@ func TestAsGit(t *testing.T) {
 	})
 }
 
-// ignoredByGit asks git which of some names it ignores.
+// ignoredByGit returns the names that git ignores.
 func ignoredByGit(t testing.TB, dir string, names []string) []string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", "-c", "core.excludesFile=/dev/null", "check-ignore", "--no-index", "-z", "--stdin")
