@@ -173,6 +173,7 @@ func (a *app) checkSettled(ctx context.Context, state *statedir.Dir, settled act
 		if err := a.acceptLoss(ctx, state, checked, opts); err != nil {
 			return nil, err
 		}
+		opts.statement = "" // it accepted the loss; the halt asks for its own
 		if flaws, err = a.flawsOf(ctx, state, settled.Root()); err != nil {
 			return nil, err
 		}
@@ -219,8 +220,8 @@ func (a *app) recoverAs(ctx context.Context, state *statedir.Dir, root string, e
 	return settled, ended, err
 }
 
-// recovered prints the result of each attempt, what is damaged, and how to undo a commit without its record. A root in which a rollback
-// could not begin is barred: other actions are halted.
+// recovered prints the result of each attempt, what is damaged, and how to undo a commit without its
+// record. A root in which a rollback could not begin is barred: other actions are halted.
 func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck.Flaw, undo string, isBarred bool) error {
 	attempts := make([]map[string]any, 0, len(ended))
 	lines := make([]string, 0, len(ended))
