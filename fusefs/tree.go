@@ -97,8 +97,8 @@ type Interruptible interface {
 	ReadContext(ctx context.Context, p []byte, off int64) (int, error)
 }
 
-// Unavailable is an error of a source or a content that is no finding about its bytes: they are not
-// available now. The reader gets an I/O error.
+// Unavailable is an error of a source or a content that reports no finding about its bytes: they are
+// not available now. The reader gets an I/O error.
 type Unavailable interface {
 	error
 	Unavailable() bool
