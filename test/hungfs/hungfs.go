@@ -30,7 +30,7 @@ func Mount(t testing.TB, of string) *FS {
 	}
 	f := &FS{Dir: t.TempDir()}
 	opts := fuse.MountOptions{Name: "hungfs", FsName: of, DirectMount: true, Options: []string{"ro"}, DisabledCapabilities: fuse.CAP_PASSTHROUGH} // a read is a request too
-	server, err := fuse.NewServer(&hanging{fs.NewNodeFS(root, &fs.Options{}), f}, f.Dir, &opts) // nothing is cached: each lookup is a request
+	server, err := fuse.NewServer(&hanging{fs.NewNodeFS(root, &fs.Options{}), f}, f.Dir, &opts)                                                   // nothing is cached: each lookup is a request
 	if err != nil {
 		t.Fatal(err)
 	}
