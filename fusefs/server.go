@@ -33,8 +33,7 @@ type Options struct {
 
 const (
 	// MaxRequest is the maximum size of a request of the kernel (256 pages), in bytes: large ones
-	// save round trips, and fewer blocks are checked twice because a request ended inside them. The
-	// kernel divides the 128 KiB of read-ahead of a FUSE mount into several concurrent requests.
+	// save round trips, and fewer blocks are checked twice because a request ended inside them.
 	MaxRequest = 1 << 20
 
 	// maxBackground lets the kernel read ahead for many files at once; its default of 12 requests

@@ -32,6 +32,8 @@ type Kept struct {
 	// Undone is set if the entry is the new file of an undone commit, and a process writes to
 	// it.
 	Undone bool
+	// Earlier is set if an earlier recovery, which was killed, kept it: the reason is not known.
+	Earlier bool
 }
 
 // A Stayed is an old entry that was not removed, and the reason: another entry is in it, or

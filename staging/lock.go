@@ -177,7 +177,8 @@ func (k *rootLock) isNamed(f *os.File, name string) error {
 
 // release releases the lock. It removes the file unless the next session has an attempt to
 // end, which then needs no space for it. A session that has written nothing else, or has undone
-// everything, leaves the root the time that it has. A file that cannot be removed is not locked, and the next session takes it.
+// everything, leaves the root the time that it has. A file that cannot be removed is not locked, and
+// the next session takes it.
 func (k *rootLock) release() {
 	if k.f == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// errStood is the reason for an old entry that stands where nothing in it shows why.
+// errStood is the reason for an old entry that was not removed, if it does not show another one.
 var errStood = errors.New("it could not be removed")
 
 // standing returns the old entries that a change has not removed, as [Tx.Stayed] does, of one that was
@@ -57,10 +57,10 @@ func (a *attempt) keptAll() (all []Kept) {
 }
 
 // keptIn returns the kept entries in a directory with this name: each is at its path or, if that was
-// taken, at a number as [attempt.keepOne] makes it. A directory on the way to one is none.
+// taken, at a number as [attempt.keepOne] makes it. Parent directories of such entries are left out.
 func (a *attempt) keptIn(in dir, name string) (all []Kept) {
 	add := func(s *swapping, at string) {
-		k := Kept{Path: s.path, At: name + "/" + at}
+		k := Kept{Path: s.path, At: name + "/" + at, Earlier: true}
 		if i := slices.IndexFunc(a.kept, func(now Kept) bool { return now.At == k.At }); i >= 0 {
 			k = a.kept[i]
 		}

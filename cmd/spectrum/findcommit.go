@@ -29,12 +29,16 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 		return savepoint.Savepoint{}, err
 	}
 	defer store.Close()
-	all, err := store.Survey("")
-	if err != nil {
-		return savepoint.Savepoint{}, savepointError(err)
+	survey := func() (savepoint.Survey, error) {
+		all, err := store.Survey("")
+		return all, savepointError(err)
 	}
 	if id == latest {
-		return a.newestCommit(state, &all)
+		return a.newestCommit(state, survey)
+	}
+	all, err := survey()
+	if err != nil {
+		return savepoint.Savepoint{}, err
 	}
 	named := action.NamedCommit(id, &all, logOf(state))
 	if named.Kind == action.NamesCommit {

@@ -99,12 +99,21 @@ func rootHere(state *statedir.Dir) string {
 }
 
 // newestCommit returns the savepoint of the newest active commit of the restore root.
-func (a *app) newestCommit(state *statedir.Dir, all *savepoint.Survey) (savepoint.Savepoint, error) {
+func (a *app) newestCommit(state *statedir.Dir, survey func() (savepoint.Survey, error)) (savepoint.Savepoint, error) {
 	root, err := a.latestRoot(state)
 	if err != nil {
 		return savepoint.Savepoint{}, err
 	}
-	named := action.LatestCommit(root, all, logOf(state))
+	var named action.Named
+	for range 2 { // a commit may end between the survey and the read of the log: then its savepoint seems lost
+		all, err := survey()
+		if err != nil {
+			return savepoint.Savepoint{}, err
+		}
+		if named = action.LatestCommit(root, &all, logOf(state)); named.Kind != action.NamesLost {
+			break
+		}
+	}
 	switch named.Kind {
 	case action.NamesCommit:
 		return named.Savepoint, nil

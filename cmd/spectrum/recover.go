@@ -120,7 +120,7 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 	}
 	defer state.Close()
 	hadLock := opts.wait == 0 && isLocked(root) // else a command may be at work and end meanwhile
-	settled, ended, err := app.settle(ctx, state, root, opts)
+	settled, ended, err := app.settle(ctx, state, root, &opts)
 	var flaws []statecheck.Flaw
 	if err == nil {
 		flaws, err = app.checkSettled(ctx, state, settled, opts)
@@ -141,12 +141,13 @@ func runRecover(ctx context.Context, app *app, opts recoverOptions, path string)
 }
 
 // settle ends what is unfinished in the root. With --acknowledge it releases what cannot be undone,
-// against the statement of the operator.
-func (a *app) settle(ctx context.Context, state *statedir.Dir, root string, opts recoverOptions) (action.Settled, []staging.Outcome, error) {
+// against the statement of the operator, which is then used up.
+func (a *app) settle(ctx context.Context, state *statedir.Dir, root string, opts *recoverOptions) (action.Settled, []staging.Outcome, error) {
 	settled, ended, err := a.recoverAs(ctx, state, root, action.Entry{Wait: opts.wait, Mode: staging.Person, Foreign: opts.foreign, Reason: opts.reason})
 	if halts := action.UnfinishedOf(err); opts.acknowledge && len(halts) > 0 { // also what only a fault of the machine keeps from its end
 		var released []staging.Outcome
-		settled, released, err = a.acknowledge(ctx, state, root, opts, haltedBy(state, root, err, halts))
+		settled, released, err = a.acknowledge(ctx, state, root, *opts, haltedBy(state, root, err, halts))
+		opts.statement = ""
 		ended = append(ended, released...)
 	}
 	if halted, is := errors.AsType[*haltedError](err); is {

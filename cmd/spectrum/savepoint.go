@@ -119,11 +119,10 @@ func rootArg(path string) (string, error) {
 // find finds a savepoint by its ID or by that of its commit.
 func (s *savepointCommand) find(id string) (savepoint.Savepoint, error) {
 	if id == latest {
-		all, err := s.store.List("")
-		if err != nil {
-			return savepoint.Savepoint{}, err
-		}
-		return s.newestCommit(s.state, &savepoint.Survey{Standing: all})
+		return s.newestCommit(s.state, func() (savepoint.Survey, error) {
+			all, err := s.store.List("")
+			return savepoint.Survey{Standing: all}, err
+		})
 	}
 	// Where a savepoint is damaged, its ID cannot be read, and may be the one that is meant.
 	if _, err := s.store.Find(id); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -18,10 +18,12 @@ func (a *app) tellStanding(root string, o *staging.Outcome) {
 	a.tellFew(leftLines(stayedOf(o)))
 }
 
-// keptLine tells where something is that another process put or changed at a name, and was kept.
+// keptLine returns where a kept entry that another process put or changed at a name is, and why.
 func keptLine(root string, k staging.Kept) string {
 	what := "was changed by another process meanwhile; what it had is kept in"
 	switch {
+	case k.Earlier:
+		what = "was kept by an earlier recovery, which was killed, in"
 	case k.Old:
 		what = "has a newer file of another process, which stays; the file that was there is kept in"
 	case k.Open || k.Undone:

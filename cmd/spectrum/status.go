@@ -71,7 +71,7 @@ type rootStatus struct {
 	files        int           // of the savepoint
 	isCompared   bool          // with the files in the root
 	drifts       []savepoint.Drift
-	isLostUndone bool   // by the restore of the snapshot from before it
+	isLostUndone bool   // by the restore of a snapshot from before it
 	unrecorded   string // the newest commit, if its savepoint is lost or damaged
 	undo         string // the command that undoes that one; "" for none
 	isUndoable   bool   // the snapshot from before the savepoint's commit exists
@@ -259,7 +259,8 @@ func (s *savepointCommand) examine(ctx context.Context, st *rootStatus) {
 // open opens the restore root for a look.
 func (st *rootStatus) open() (*pathsafe.Dir, error) { return pathsafe.OpenRoot(st.path) }
 
-// newestWhole finds the newest snapshot that an emergency rollback may go back to, and what undoes the newest commit. It reports whether there is any snapshot.
+// newestWhole finds the newest snapshot that an emergency rollback may go back to, and what undoes the
+// newest commit. It reports whether there is any snapshot.
 func (st *rootStatus) newestWhole(state *statedir.Dir) (hasAny bool) {
 	store, err := statecheck.Snapshots(state)
 	if !st.knows(err) {

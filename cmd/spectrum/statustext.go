@@ -86,7 +86,7 @@ func (st *rootStatus) stateText(path string) string {
 func (st *rootStatus) savepointText() string {
 	switch {
 	case st.isLostUndone:
-		return fmt.Sprintf("lost: that of commit %s, which was undone by the restore of the snapshot from before it", st.lost.ID[:shortest])
+		return fmt.Sprintf("lost: that of commit %s, which was undone by the restore of a snapshot from before it", st.lost.ID[:shortest])
 	case st.lost != nil:
 		return fmt.Sprintf("lost: that of commit %s, which is in place; \"spectrum rollback %[1]s\" names what can still undo it", st.lost.ID[:shortest])
 	case st.tipError != nil:

@@ -35,7 +35,7 @@ func unrecorded(actions []*audit.Action, tipError error, lost *audit.Action) str
 // newestStanding returns the newest commit in place by the log; nil for none.
 func newestStanding(actions []*audit.Action) (newest *audit.Action) {
 	for _, c := range actions {
-		if c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" {
+		if action.InForce(c) {
 			newest = c
 		}
 	}
@@ -84,7 +84,7 @@ func unrecordedHint(state *statedir.Dir, name, path string) string {
 	}
 	defer snapshots.Close()
 	all, _, _ := snapshots.Survey(name) // an unreadable snapshot cannot be restored
-	if lost != nil && isUndoneBy(actions, lost, all) {
+	if lost != nil && isUndoneBy(actions, lost, all, action.TakenBefore(lost.ID, logOf(state))) {
 		return ""
 	}
 	undo := undoesUnrecorded(state, snapshots, commit, path, all)
@@ -94,12 +94,15 @@ func unrecordedHint(state *statedir.Dir, name, path string) string {
 	return fmt.Sprintf("\"%s\" undoes commit %s, the newest one, without its record; do that first if it is to be undone", undo, commit[:shortest])
 }
 
-// isUndoneBy reports whether the restore of the snapshot from before a commit has undone it, by the snapshots
-// of its root. The log does not have that where the savepoint of the commit was lost.
-func isUndoneBy(actions []*audit.Action, commit *audit.Action, all []snapshot.Header) (undone bool) {
+// isUndoneBy reports whether a restore has undone a commit, by the snapshots of its root: that of the
+// snapshot from before it, or of an earlier one of the whole root. The log does not have that where the
+// savepoint of the commit was lost.
+func isUndoneBy(actions []*audit.Action, commit *audit.Action, all []snapshot.Header, earlier map[string]bool) (undone bool) {
 	before := map[string]string{} // targets of the restores, by the snapshots from before these
+	fromBefore := map[string]bool{commit.Snapshot: true}
 	for _, h := range all {
 		before[h.ID] = action.TargetOf(h)
+		fromBefore[h.ID] = fromBefore[h.ID] || h.Whole && earlier[h.ID]
 	}
 	taken := map[string]bool{} // the snapshots from before restores that have undone it
 	for _, c := range actions[slices.Index(actions, commit)+1:] {
@@ -107,7 +110,7 @@ func isUndoneBy(actions []*audit.Action, commit *audit.Action, all []snapshot.He
 			continue
 		}
 		switch target := before[c.Snapshot]; {
-		case target != "" && target == commit.Snapshot:
+		case target != "" && fromBefore[target]:
 			undone, taken[c.Snapshot] = true, true
 		case taken[target]:
 			undone = false
@@ -142,7 +145,7 @@ func (st *rootStatus) undoText(path string) string {
 
 // findUndo finds what undoes the newest commit in place, by the snapshots of the root.
 func (st *rootStatus) findUndo(state *statedir.Dir, store *snapshot.Store, all []snapshot.Header) {
-	st.isLostUndone = st.lost != nil && isUndoneBy(st.actions, st.lost, all)
+	st.isLostUndone = st.lost != nil && isUndoneBy(st.actions, st.lost, all, action.TakenBefore(st.lost.ID, logOf(state)))
 	if st.unrecorded = unrecorded(st.actions, st.tipError, st.lost); st.unrecorded != "" && !st.isLostUndone {
 		st.undo = undoesUnrecorded(state, store, st.unrecorded, st.path, all)
 	}

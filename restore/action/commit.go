@@ -226,8 +226,8 @@ func fileOf(path pathsafe.Path, o verify.Output, perm fs.FileMode, rank int) (*s
 	return f, nil
 }
 
-// errExchanged reports that there is another thing, or none, in place of a source that was verified. No copy
-// of that has the signed hash.
+// errExchanged reports that a source that was verified is gone, or that something else is in its place. No
+// copy of that has the signed hash.
 var errExchanged = errors.New("the source is not the file that was verified")
 
 // exchangedSource returns an error of a source that cannot be opened, with [errExchanged] unless the machine

@@ -94,7 +94,7 @@ func NamedCommit(id string, all *savepoint.Survey, read ReadLog) Named {
 		is   func(*audit.Action) bool
 	}{
 		{NamesRollback, func(c *audit.Action) bool { return !c.IsCommit() }},
-		{NamesLost, stands},
+		{NamesLost, InForce},
 		{NamesNotCompleted, func(c *audit.Action) bool {
 			return c.IsCommit() && (c.State == audit.Failed || c.State == audit.LeftAsIs)
 		}},
@@ -144,7 +144,7 @@ func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
 	}
 	actions, open := read.actions(root)
 	for _, c := range slices.Backward(actions) {
-		if stands(c) {
+		if InForce(c) {
 			return Named{Kind: NamesLost, Action: c}
 		}
 	}
@@ -162,15 +162,13 @@ func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
 // none. Its savepoint is lost, and no person has accepted that.
 func lostSince(sp *savepoint.Savepoint, read ReadLog) *audit.Action {
 	var ledger audit.Ledger
-	if _, err := read(ledger.Add); err != nil {
-		return nil
-	}
+	_, _ = read(ledger.Add) // of a damaged log the part before the damage
 	actions, _ := read.actions(sp.Root())
 	for _, c := range slices.Backward(actions) {
 		if c.ID == sp.Attempt() {
 			break
 		}
-		if stands(c) && c.Savepoint != "" && !ledger.Accepts(c.Savepoint) {
+		if InForce(c) && c.Savepoint != "" && !ledger.Accepts(c.Savepoint) {
 			return c
 		}
 	}
@@ -197,8 +195,8 @@ func newestUnread(root string, damaged []*savepoint.DamageError, standing []save
 	return unread
 }
 
-// stands reports whether a commit is in force by the log.
-func stands(c *audit.Action) bool { return c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" }
+// InForce reports whether an action is a commit that is in force by the log.
+func InForce(c *audit.Action) bool { return c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" }
 
 // actions returns what the log has of commits and rollbacks in the root of a name, or in all if that is
 // "", and the IDs of the actions that have not ended; of a damaged log none of these.

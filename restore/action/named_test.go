@@ -1,6 +1,7 @@
 package action_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -234,6 +235,14 @@ func TestLatestOfLost(t *testing.T) {
 	all.Standing = all.Standing[:1]
 	if got := action.LatestCommit(w.root, all, w.read); got.Kind != action.NamesLost || got.Action.ID != second {
 		t.Errorf("%+v", got)
+	}
+	damaged := func(visit func(audit.Entry) error) (audit.Head, error) {
+		_, err := w.read(visit)
+		must(t, err)
+		return audit.Head{}, errors.New("an entry is damaged")
+	}
+	if got := action.LatestCommit(w.root, all, damaged); got.Kind != action.NamesLost || got.Action.ID != second {
+		t.Errorf("a damaged log: %+v", got)
 	}
 	accepted := func(visit func(audit.Entry) error) (audit.Head, error) {
 		head, err := w.read(visit)

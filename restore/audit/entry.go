@@ -98,7 +98,7 @@ type Event struct {
 	Snapshot  string   // id, 64 lower-case hex digits where the kind is of a snapshot; "" for none
 	Brings    []string // ids of the commits that a rollback brings back, each a UUID, none twice; of RollbackBegin and RolledBack
 	Actions   []string // ids of other actions that it is about, each a UUID, none twice; not of a candidate
-	Lost      []string // ids of savepoints and snapshots, each 64 lower-case hex digits, none twice; of LossAccepted
+	Lost      []string // ids of savepoints and snapshots, and digests of contents, each 64 lower-case hex digits, none twice; of LossAccepted
 	Reason    string   // in words; "" for none
 }
 

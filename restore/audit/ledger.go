@@ -29,7 +29,7 @@ type Ledger struct {
 
 	shots     map[string]*shot
 	shotOrder []string        // of shots, as they came
-	accepted  map[string]bool // ids of savepoints and snapshots that are lost, or that it does not bear out, as was accepted
+	accepted  map[string]bool // records and contents that are lost, or that it does not bear out, as was accepted
 	lostIn    map[string]bool // roots, as they stand in the log, of which that is so
 	back      map[string]bool // roots, as they stand in the log, in which a rollback began: whether one has ended
 }
@@ -79,7 +79,7 @@ func (l *Ledger) Add(e Entry) error {
 	return nil
 }
 
-// accept notes the savepoints and snapshots of a loss that was accepted.
+// accept notes what is lost of a loss that was accepted.
 func (l *Ledger) accept(e Entry) {
 	if l.accepted == nil {
 		l.accepted, l.lostIn = map[string]bool{}, map[string]bool{}
@@ -90,11 +90,11 @@ func (l *Ledger) accept(e Entry) {
 	}
 }
 
-// Accepts reports whether the log has that a person has accepted the loss of a savepoint or a
-// snapshot.
+// Accepts reports whether the log has that a person has accepted the loss of a savepoint, a snapshot
+// or a content of a snapshot, by its digest.
 func (l *Ledger) Accepts(id string) bool { return l.accepted[id] }
 
-// Accepted returns how many savepoints and snapshots the loss of was accepted.
+// Accepted returns the number of savepoints, snapshots and contents whose loss was accepted.
 func (l *Ledger) Accepted() int { return len(l.accepted) }
 
 // addBack notes what a rollback has done that was requested. The end of one that was done has

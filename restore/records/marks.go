@@ -67,7 +67,7 @@ func (r *Records) marksGone() (gone []Flaw, err error) {
 }
 
 // Acceptances returns a function that reports whether the audit log has that a person has accepted the
-// loss of a record, by its ID. It reads the log once, when it is first called. Of a log that cannot be read
+// loss of a record, by its ID, or of a content of a snapshot, by its digest. It reads the log once, when it is first called. Of a log that cannot be read
 // nothing is accepted.
 func Acceptances(state *statedir.Dir) func(id string) bool {
 	read := sync.OnceValue(func() *audit.Ledger {

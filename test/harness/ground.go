@@ -17,7 +17,7 @@ type Ground struct {
 }
 
 // Grounds are each kind of file system that a restore root may be on, with room for the roots of
-// a sweep. Who may not mount has one, of no format.
+// a sweep. A user who cannot mount gets the temporary directory only.
 func Grounds() []Ground {
 	if os.Geteuid() != 0 {
 		return []Ground{{Name: "here"}}

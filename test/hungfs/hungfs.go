@@ -19,6 +19,7 @@ type FS struct {
 	answers  bool          // new requests are answered
 	isOnly   bool          // only reads of files wait
 	waiting  int
+	timer    *time.Timer // of the last Hang; nil before the first
 }
 
 // Mount mounts the directory of, read-only, until the end of the test.
@@ -63,7 +64,10 @@ func (f *FS) hang(isOnly bool) {
 		f.released = make(chan struct{})
 	}
 	f.answers, f.isOnly = false, isOnly
-	time.AfterFunc(time.Minute, f.Answer)
+	if f.timer != nil {
+		f.timer.Stop()
+	}
+	f.timer = time.AfterFunc(time.Minute, f.Answer)
 }
 
 // Answer ends that.
@@ -71,6 +75,7 @@ func (f *FS) Answer() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.released != nil {
+		f.timer.Stop()
 		close(f.released)
 		f.released = nil
 	}

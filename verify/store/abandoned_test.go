@@ -255,6 +255,6 @@ func TestLateFlightOfAnother(t *testing.T) {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 		cancel()
-		_ = <-ended
+		<-ended
 	})
 }

@@ -20,7 +20,7 @@ type flight struct {
 	end     context.CancelFunc
 }
 
-// fly begins a flight, under mu. The context is done when the flight has ended or lost its last reader.
+// fly begins a flight, under mu. The context is done when the flight has ended or its last reader has given up.
 func (cs *cells) fly(f *flight) context.Context {
 	ctx, end := context.WithCancel(context.Background())
 	f.end = end

@@ -110,10 +110,11 @@ func SnapshotFlaws(ctx context.Context, state *statedir.Dir, store *snapshot.Sto
 			}
 			flaw.IsContent, flaw.Remedy = true, broken[id].remedy
 			if slices.Contains(broken[id].lost, f.Damage) {
-				if isAccepted(id) {
+				content := filepath.Base(f.Damage.Path)
+				if isAccepted(content) {
 					continue
 				}
-				flaw.Lost, flaw.Accept = []string{id}, AcceptText(state, f.Header.Root)
+				flaw.Lost, flaw.Accept = []string{content}, AcceptText(state, f.Header.Root)
 			}
 		case f.Damage.Part != "":
 			flaw.Remedy = PartRemedy(f.Damage) + "; else " + Aside(state, flaw.Path) + ": other snapshots can be restored all the same, and \"spectrum snapshot prune\" does not run next to it"

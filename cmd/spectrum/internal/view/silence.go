@@ -6,8 +6,8 @@ import (
 )
 
 // silence are the reads that a store did not answer in time. When a page cannot be read, the kernel
-// requests it once more, at once, for the same reader, who would wait twice: what is requested within
-// askedAgain fails at once.
+// requests it once more, at once, and the reader would wait twice: a request within askedAgain fails at
+// once.
 type silence struct {
 	mu   sync.Mutex
 	last [32]unanswered // used in turn
