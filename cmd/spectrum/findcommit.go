@@ -12,6 +12,7 @@ import (
 	"github.com/spectrumfs/spectrum/pathsafe"
 	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
+	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
 )
 
@@ -56,7 +57,8 @@ func (a *app) findCommit(state *statedir.Dir, id string) (savepoint.Savepoint, e
 	}
 	hint := findsCommits
 	if _, err := pathsafe.ResolveDir(id); err == nil {
-		hint = fmt.Sprintf("%s; to take all of that directory back: \"spectrum rollback --emergency %s%s\"", findsCommits, foreignOption(id), shellQuote(id))
+		path := foreignOption(id) + shellQuote(id)
+		hint = fmt.Sprintf("\"spectrum rollback latest %s\" undoes the newest commit there; to take all of that directory back: \"spectrum rollback --emergency %s\"", path, path)
 	}
 	if other := otherID(state, id); other != "" {
 		hint = other
@@ -93,6 +95,13 @@ func cannotUndo(state *statedir.Dir, named *action.Named) error {
 		return refusedHint(fmt.Errorf("commit %s has not ended: it is still running, or was killed", named.Action.ID),
 			fmt.Sprintf("\"spectrum recover %s%s\" undoes or completes it", foreignOption(path), shellQuote(path)))
 	case action.NamesLost:
+		if isUndoneByRestore(state, named.Action) {
+			hint := findsCommits
+			if !records.Acceptances(state)(named.Action.Savepoint) {
+				hint = fmt.Sprintf("\"spectrum recover %s%s\" shows what is lost, and how to accept that", foreignOption(path), shellQuote(path))
+			}
+			return refusedHint(fmt.Errorf("commit %s was undone by the restore of a snapshot from before it; its savepoint is lost", named.Action.ID), hint)
+		}
 		return savepointLost(state, named.Action, path)
 	}
 	return notCompleted(state, named.Action, path)

@@ -254,7 +254,9 @@ func (a *app) recovered(root string, ended []staging.Outcome, flaws []statecheck
 	damaged := []any{}
 	for _, f := range flaws {
 		damaged = append(damaged, f.Fields())
-		lines = append(lines, oneLine(fmt.Sprintf("damaged %q", f.Path)))
+		if line := oneLine(fmt.Sprintf("damaged %q", f.Path)); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
 	found := map[string]any{"attempts": attempts, "damaged": damaged, "other_views": foreignViews(a.foreign), "restore_root": jsonText(root)}
 	if len(flaws) > 0 {

@@ -48,7 +48,7 @@ func (st *rootStatus) text() string {
 		add("view", "%s does not report what it shows", shellQuote(at))
 	}
 	if len(st.held) > 0 {
-		add("held", "%s: \"spectrum quarantine list\" shows why", strings.Join(shortIDs(st.held), " "))
+		add("held", "%s: \"spectrum quarantine show %s\" shows why", strings.Join(shortIDs(st.held), " "), st.held[0][:shortest])
 	}
 	if st.state != rootGone {
 		add("space", "%s free; for the state directory %s free", bytesText(st.free), bytesText(st.stateFree))

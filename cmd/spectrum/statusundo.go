@@ -105,7 +105,8 @@ func isUndoneBy(actions []*audit.Action, commit *audit.Action, all []snapshot.He
 		fromBefore[h.ID] = fromBefore[h.ID] || h.Whole && earlier[h.ID]
 	}
 	taken := map[string]bool{} // the snapshots from before restores that have undone it
-	for _, c := range actions[slices.Index(actions, commit)+1:] {
+	begun := slices.IndexFunc(actions, func(c *audit.Action) bool { return c.ID == commit.ID })
+	for _, c := range actions[begun+1:] {
 		if c.IsCommit() || c.State != audit.Done {
 			continue
 		}
@@ -117,6 +118,19 @@ func isUndoneBy(actions []*audit.Action, commit *audit.Action, all []snapshot.He
 		}
 	}
 	return undone
+}
+
+// isUndoneByRestore is isUndoneBy, by the log and the snapshots of the state directory.
+func isUndoneByRestore(state *statedir.Dir, commit *audit.Action) bool {
+	snapshots, err := statecheck.Snapshots(state)
+	if err != nil {
+		return false
+	}
+	defer snapshots.Close()
+	root := audit.RootOf(commit.Root)
+	all, _, _ := snapshots.Survey(root)  // a restore of which the snapshot cannot be read is not known
+	actions, _ := actionsOf(state, root) // of a damaged log the part before the damage
+	return isUndoneBy(actions, commit, all, action.TakenBefore(commit.ID, logOf(state)))
 }
 
 // undoText is what undoes the newest commit in place; "" for nothing. Path is that of the root, for a

@@ -134,7 +134,7 @@ type brokenSnapshot struct {
 }
 
 func brokenContents(ctx context.Context, state *statedir.Dir, store *snapshot.Store, h snapshot.Header, damaged []*snapshot.DamageError) *brokenSnapshot {
-	others := "other snapshots can be restored all the same"
+	others := "snapshots without this content can be restored all the same"
 	snap, err := store.Find(h.ID)
 	path, unknown := state.RootPath(h.Root)
 	if err != nil || unknown != nil {
