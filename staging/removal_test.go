@@ -178,6 +178,7 @@ func TestRemovalRejects(t *testing.T) {
 // TestUndoneTimesOfOthers: where another process has worked in a directory since the commit was killed,
 // the undo does not give that the time that it had.
 func TestUndoneTimesOfOthers(t *testing.T) {
+	noticeOthers(t)
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
 	sc := singleCommit(t, t.TempDir())
 	for _, dir := range []string{"existing", "existing/empty", ""} {
@@ -199,6 +200,7 @@ func TestUndoneTimesOfOthers(t *testing.T) {
 
 // TestUndoneTimesOfOthersInRoot: the same of the root itself.
 func TestUndoneTimesOfOthersInRoot(t *testing.T) {
+	noticeOthers(t)
 	at := time.Date(2020, 1, 1, 0, 0, 0, 5, time.UTC)
 	sc := singleCommit(t, t.TempDir())
 	must(t, os.Chtimes(sc.at(""), at, at))
