@@ -120,7 +120,7 @@ func (r *Restore) holdAgainstBase(outputs map[string]verify.Output) {
 	}
 	for path, t := range r.targets {
 		was, exists := c.Base(path)
-		if isNew := t.Identical || t.ModeOnly; !isResult(path) && !isNew && (!exists || was != t.Digest) {
+		if isNew := t.Identical || t.ModeOnly; !IsResult(path) && !isNew && (!exists || was != t.Digest) {
 			r.diverge(path, t.state)
 		}
 	}
@@ -178,4 +178,5 @@ func (r *Restore) divergedFailure() error {
 	return Fail(TargetPathExists, first.Path, errors.New("it is not what the change set started from: "+first.State))
 }
 
-func isResult(path string) bool { return path == ManifestName || path == ReportName }
+// IsResult reports whether a path beneath the restore root is that of a result artifact.
+func IsResult(path string) bool { return path == ManifestName || path == ReportName }

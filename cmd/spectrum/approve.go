@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spectrumfs/spectrum/internal/statedir"
 	"github.com/spectrumfs/spectrum/restore/action"
@@ -13,6 +14,7 @@ import (
 	"github.com/spectrumfs/spectrum/restore/preview/report"
 	"github.com/spectrumfs/spectrum/restore/quarantine"
 	"github.com/spectrumfs/spectrum/restore/statement"
+	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
 
@@ -150,4 +152,29 @@ func isRefusal(line string) bool {
 		return true
 	}
 	return false
+}
+
+// remake makes a preview that was kept again. A commit keeps the outputs open as sources. The caller closes
+// what was made.
+func (a *app) remake(ctx context.Context, state *statedir.Dir, record *preview.Record, wait time.Duration, sources *verify.Sources) (made proposal, err error) {
+	defer func() {
+		if err != nil {
+			made.close()
+			made = proposal{}
+		}
+	}()
+	if err := checkShown(record.Origin().View); err != nil {
+		return made, err
+	}
+	if made.candidate, err = a.reopen(ctx, record.Origin()); err != nil {
+		return made, err
+	}
+	made.candidate.asked, made.candidate.sources = record.Asked(), sources
+	if made.in, err = a.enterFor(ctx, state, record.Origin().RestoreRoot, wait); err != nil {
+		return made, err
+	}
+	if made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate); err != nil {
+		err = record.Remade(err)
+	}
+	return made, err
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/spectrumfs/spectrum/restore/scope"
 	"github.com/spectrumfs/spectrum/restore/statement"
 	"github.com/spectrumfs/spectrum/restore/trust"
-	"github.com/spectrumfs/spectrum/verify"
 	"github.com/spf13/cobra"
 )
 
@@ -281,31 +280,6 @@ func (a *app) propose(cmd *cobra.Command, state *statedir.Dir, opts previewOptio
 	}
 	if err == nil {
 		c.asked = made.preview.Asked()
-	}
-	return made, err
-}
-
-// remake makes a preview that was kept again. A commit keeps the outputs open as sources. The caller closes
-// what was made.
-func (a *app) remake(ctx context.Context, state *statedir.Dir, record *preview.Record, wait time.Duration, sources *verify.Sources) (made proposal, err error) {
-	defer func() {
-		if err != nil {
-			made.close()
-			made = proposal{}
-		}
-	}()
-	if err := checkShown(record.Origin().View); err != nil {
-		return made, err
-	}
-	if made.candidate, err = a.reopen(ctx, record.Origin()); err != nil {
-		return made, err
-	}
-	made.candidate.asked, made.candidate.sources = record.Asked(), sources
-	if made.in, err = a.enterFor(ctx, state, record.Origin().RestoreRoot, wait); err != nil {
-		return made, err
-	}
-	if made.restore, made.preview, err = a.makePreview(ctx, state, made.candidate); err != nil {
-		err = record.Remade(err)
 	}
 	return made, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
@@ -15,10 +16,7 @@ type rights struct {
 
 // rightsIn returns those of a whole snapshot.
 func rightsIn(found *snapshot.Snapshot) rights {
-	var all []snapshot.Entry
-	for e := range found.Entries() {
-		all = append(all, e)
-	}
+	all := slices.Collect(found.Entries())
 	return rights{snapshot.OwnersOf(all), snapshot.ProgramsOf(all)}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/statecheck"
 	"github.com/spectrumfs/spectrum/cmd/spectrum/internal/words"
 	"github.com/spectrumfs/spectrum/internal/statedir"
+	"github.com/spectrumfs/spectrum/restore/action"
 	"github.com/spectrumfs/spectrum/restore/audit"
 	"github.com/spectrumfs/spectrum/restore/records"
 	"github.com/spectrumfs/spectrum/restore/savepoint"
@@ -18,7 +19,7 @@ import (
 // lostSavepoint returns the newest commit in place by the log of a root, if its savepoint, which should be
 // the tip, is lost; nil if it is not, or if an operator has accepted the loss.
 func lostSavepoint(state *statedir.Dir, store *savepoint.Store, actions []*audit.Action, tip savepoint.Savepoint) (*audit.Action, error) {
-	newest := newestStanding(actions)
+	newest := action.NewestInForce(actions)
 	if newest == nil || newest.Savepoint == "" || newest.Savepoint == tip.ID() {
 		return nil, nil // none
 	}

@@ -26,20 +26,10 @@ func unrecorded(actions []*audit.Action, tipError error, lost *audit.Action) str
 	if damage, is := errors.AsType[*savepoint.DamageError](tipError); is && damage.Attempt != "" {
 		return damage.Attempt
 	}
-	if newest := newestStanding(actions); newest != nil {
+	if newest := action.NewestInForce(actions); newest != nil {
 		return newest.ID
 	}
 	return ""
-}
-
-// newestStanding returns the newest commit in place by the log; nil for none.
-func newestStanding(actions []*audit.Action) (newest *audit.Action) {
-	for _, c := range actions {
-		if action.InForce(c) {
-			newest = c
-		}
-	}
-	return newest
 }
 
 // undoesUnrecorded returns the command that undoes a commit without its savepoint, by the snapshots of its

@@ -94,7 +94,7 @@ func NamedCommit(id string, all *savepoint.Survey, read ReadLog) Named {
 		is   func(*audit.Action) bool
 	}{
 		{NamesRollback, func(c *audit.Action) bool { return !c.IsCommit() }},
-		{NamesLost, InForce},
+		{NamesLost, inForce},
 		{NamesNotCompleted, func(c *audit.Action) bool {
 			return c.IsCommit() && (c.State == audit.Failed || c.State == audit.LeftAsIs)
 		}},
@@ -143,10 +143,8 @@ func LatestCommit(root string, all *savepoint.Survey, read ReadLog) Named {
 		return Named{Kind: NamesSeveral, Roots: roots}
 	}
 	actions, open := read.actions(root)
-	for _, c := range slices.Backward(actions) {
-		if InForce(c) {
-			return Named{Kind: NamesLost, Action: c}
-		}
+	if c := NewestInForce(actions); c != nil {
+		return Named{Kind: NamesLost, Action: c}
 	}
 	if c := unfinished(actions, open, func(*audit.Action) bool { return true }); c != nil {
 		return Named{Kind: NamesUnfinished, Action: c}
@@ -168,7 +166,7 @@ func lostSince(sp *savepoint.Savepoint, read ReadLog) *audit.Action {
 		if c.ID == sp.Attempt() {
 			break
 		}
-		if InForce(c) && c.Savepoint != "" && !ledger.Accepts(c.Savepoint) {
+		if inForce(c) && c.Savepoint != "" && !ledger.Accepts(c.Savepoint) {
 			return c
 		}
 	}
@@ -195,8 +193,19 @@ func newestUnread(root string, damaged []*savepoint.DamageError, standing []save
 	return unread
 }
 
-// InForce reports whether an action is a commit that is in force by the log.
-func InForce(c *audit.Action) bool { return c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" }
+// NewestInForce returns the newest commit that is in force by the log, of which these are the actions; nil
+// for none.
+func NewestInForce(actions []*audit.Action) *audit.Action {
+	for _, c := range slices.Backward(actions) {
+		if inForce(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// inForce reports whether an action is a commit that is in force by the log.
+func inForce(c *audit.Action) bool { return c.IsCommit() && c.State == audit.Done && c.UndoneBy == "" }
 
 // actions returns what the log has of commits and rollbacks in the root of a name, or in all if that is
 // "", and the IDs of the actions that have not ended; of a damaged log none of these.

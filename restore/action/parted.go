@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/spectrumfs/spectrum/restore/snapshot"
 )
 
 // A Parted is a file that is restored as a new file for some of its names only: the others are
@@ -14,29 +16,23 @@ type Parted struct {
 	Back  int    // that come back, as names of one file
 }
 
-// partedOf returns the files of several names that changes bring back with fewer, in the order of
-// their paths.
-func partedOf(changes []Change, left []Left, target comes) []Parted {
+// partedOf returns the files of several names that come back with fewer among the restored entries, in
+// the order of their paths.
+func partedOf(restored []snapshot.Entry) []Parted {
 	type inode struct {
 		dev, ino uint64
 		birth    time.Time
 	}
 	back := map[inode]*Parted{}
-	for _, c := range changes {
-		stays := slices.ContainsFunc(left, func(l Left) bool { return l.Path == c.Path })
-		if stays || c.Kind != Created && c.Kind != Replaced {
+	for _, e := range restored {
+		if e.Links < 2 || !e.Type.Kept() {
 			continue
 		}
-		for _, e := range target(c.Path) {
-			if e.Links < 2 || !e.Type.Kept() {
-				continue
-			}
-			is := inode{e.Dev, e.Ino, e.BirthTime}
-			if back[is] == nil {
-				back[is] = &Parted{Path: e.Path, Names: int(e.Links)}
-			}
-			back[is].Back++
+		is := inode{e.Dev, e.Ino, e.BirthTime}
+		if back[is] == nil {
+			back[is] = &Parted{Path: e.Path, Names: int(e.Links)}
 		}
+		back[is].Back++
 	}
 	var parted []Parted
 	for _, p := range back {

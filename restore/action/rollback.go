@@ -176,8 +176,8 @@ func (r *Root) goBack(ctx context.Context, to *Result, b back, w work, dry bool)
 	if to.Spaces, err = roomFor(r, before, w.target, to.Changes); err != nil {
 		return err
 	}
-	to.Parted = partedOf(to.Changes, to.Left, w.target)
 	brought := restoredBy(to.Changes, to.Left, w.target)
+	to.Parted = partedOf(brought)
 	to.Owners, to.Programs = snapshot.OwnersOf(brought), snapshot.ProgramsOf(brought)
 	if r.entry.DryRun { // what is to be done reads it when it writes it
 		if err := w.check(ctx); err != nil {

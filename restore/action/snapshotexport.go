@@ -47,10 +47,9 @@ func ExportOf(found *snapshot.Snapshot) (*Export, error) {
 	}
 	for at := range found.Entries() {
 		parsed, err := pathsafe.Parse(at.Path)
-		isResult := at.Path == restore.ManifestName || at.Path == restore.ReportName
 		switch {
 		case at.Type == snapshot.Dir:
-		case err != nil, at.Type != snapshot.File, strings.ToValidUTF8(at.Path, "") != at.Path, isResult, strings.HasPrefix(at.Path, exportRuns+"/"):
+		case err != nil, at.Type != snapshot.File, strings.ToValidUTF8(at.Path, "") != at.Path, restore.IsResult(at.Path), strings.HasPrefix(at.Path, exportRuns+"/"):
 			e.left++
 		default:
 			e.outputs = append(e.outputs, bundle.Known{Path: parsed, Bytes: at.Size, Digest: at.Digest})

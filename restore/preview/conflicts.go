@@ -279,7 +279,7 @@ func (d *deciding) targets() []Conflict {
 	var conflicts []Conflict
 	for _, found := range d.restore.Conflicts() {
 		number, isItem := byPath[found.Path]
-		if !isItem && !isResult(found.Path) {
+		if !isItem && !restore.IsResult(found.Path) {
 			continue
 		}
 		c := Conflict{
@@ -336,8 +336,6 @@ func (d *deciding) isReplaceable(found restore.Conflict) bool {
 	st, err := restore.Standing(d.restore.Root(), path)
 	return err == nil && st.Mode.IsRegular()
 }
-
-func isResult(path string) bool { return path == restore.ManifestName || path == restore.ReportName }
 
 // secrets lists the restricted items that are proposed.
 func (d *deciding) secrets() []Conflict {

@@ -206,7 +206,7 @@ func (d *deciding) planText(p selection) string {
 	add("do not restore", statement.FormatItems(d.numbers(func(i *Item) bool { return d.lists[i.Number-1] == unwanted })), "")
 	if d.noRoomForResult() {
 		advice := "move it away first."
-		if slices.ContainsFunc(d.restore.Conflicts(), func(c restore.Conflict) bool { return isResult(c.Path) && d.isReplaceable(c) }) {
+		if slices.ContainsFunc(d.restore.Conflicts(), func(c restore.Conflict) bool { return restore.IsResult(c.Path) && d.isReplaceable(c) }) {
 			advice = "preview again with --replace, or " + advice
 		}
 		return "restore nothing: " + restore.ManifestName + " or " + restore.ReportName + " already exists; " + advice

@@ -110,7 +110,7 @@ func (d *deciding) replacement() *Replacement {
 	}
 	r := &Replacement{Artifacts: []DisplacedArtifact{}}
 	for _, t := range d.restore.Targets() {
-		if isResult(t.Path.String()) {
+		if restore.IsResult(t.Path.String()) {
 			r.Artifacts = append(r.Artifacts, DisplacedArtifact{t.Path.String(), hashText(t.Digest)})
 		}
 	}
