@@ -187,7 +187,7 @@ func (o *Opener) enter(d *Dir, p Path, links Links) (at int, base string, err er
 	return at, p.Base(), nil
 }
 
-// isExact reports whether the kernel knows the attributes of the files of a directory without a
+// isExact reports whether the kernel has the attributes of the files of a directory without a
 // request to a server, because they are on a block device or in memory.
 func isExact(dir int, st Stat) bool {
 	if unix.Major(st.ID.Dev) != 0 {

@@ -177,7 +177,7 @@ func isUndo(command string) bool {
 	return strings.HasPrefix(command, "spectrum rollback ") || strings.HasPrefix(command, "spectrum snapshot restore ")
 }
 
-// rank orders the commands that a person may type: what goes on; what accepts a loss; what only looks. The
+// rank orders the commands that a person may type: those that continue; those that accept a loss; those that only look. The
 // others are not for him.
 func rank(command string) int {
 	switch {
