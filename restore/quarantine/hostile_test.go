@@ -83,7 +83,7 @@ func TestEveryByte(t *testing.T) {
 	tried := sample.Every(t, 7)
 	for i := tried.First - 1; i < len(raw); i += tried.Every {
 		changed := bytes.Clone(raw)
-		changed[i] ^= 1 << (i % 8)
+		changed[i] ^= 1 << (i / tried.Every % 8)
 		must(t, os.WriteFile(file, changed, 0o600))
 		if free(t, s) {
 			t.Errorf("byte %d: the candidate is free with %q", i, changed)

@@ -190,7 +190,7 @@ func TestPartChanged(t *testing.T) {
 			continue
 		}
 		bad := bytes.Clone(good)
-		bad[i] ^= 1 << (i % 8)
+		bad[i] ^= 1 << (i / tried.Every % 8)
 		replace(t, path, bad)
 		check("byte changed")
 		replace(t, path, good[:i])

@@ -26,7 +26,7 @@ func main() {
 	dir := flag.String("dir", "test/mutants", "the directory of the patches")
 	only := flag.String("run", "", "only the mutants whose name matches this regular expression")
 	jobs := flag.Int("jobs", 2, "how many mutants are tried at once")
-	seeds := flag.String("seeds", "", "try each test with these values of SEED, separated by commas, instead of the one that is set")
+	seeds := flag.String("seeds", "", "try each test with these values of SEED, separated by commas, instead of 0")
 	table := flag.Bool("matrix", false, "run all tests that could notice a mutant, and print a table")
 	scope := flag.String("scope", "", "with -matrix: only packages whose path matches this regular expression")
 	own := flag.Bool("own", false, "with -matrix: only the package that is changed, and that of the named test")
